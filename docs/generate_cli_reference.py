@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from alma.cli import BROKEN_PIPE, EXIT_CODES, INTERRUPTED
-from alma.cli.app import ENTRIES, every_command
-from alma.cli.generated import command_path, offered
-from alma.cli.lazy import examples_of
+from alma.cli.app import ENTRIES, every_command, examples_of
+from alma.cli.commands import command_path, offered
 
 TARGET = Path(__file__).parent / "reference" / "cli.md"
 _EVERYWHERE = ("--config", "--store", "--json", "--help")

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from alma.bootstrap import create_cache as create_cache
     from alma.bootstrap import create_embedder as create_embedder
     from alma.bootstrap import open_storage as open_storage
+    from alma.bootstrap.providers import create_graph_store as create_graph_store
+    from alma.bootstrap.providers import create_language_model as create_language_model
     from alma.confidence import ConfidenceEngine as ConfidenceEngine
     from alma.confidence import ConfidenceSignal as ConfidenceSignal
     from alma.confidence import OpportunitySignal as OpportunitySignal
@@ -169,8 +171,6 @@ if TYPE_CHECKING:
     from alma.model.workspace import WorkItemStatus as WorkItemStatus
     from alma.progress import ProgressSummary as ProgressSummary
     from alma.progress import ProgressTracker as ProgressTracker
-    from alma.providers import create_graph_store as create_graph_store
-    from alma.providers import create_language_model as create_language_model
     from alma.retrieval.engine import RetrievalEngine as RetrievalEngine
     from alma.retrieval.scoring import ScoringWeights as ScoringWeights
     from alma.retrieval.writing import MemoryWriter as MemoryWriter
@@ -409,7 +409,7 @@ _HOMES = {
         "merge_stores",
         "TransferReport",
     ),
-    "alma.providers": (
+    "alma.bootstrap.providers": (
         "create_graph_store",
         "create_language_model",
     ),

@@ -11,7 +11,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.events.emitter import get_emitter
@@ -69,7 +69,7 @@ _ENGINE = "a RetrievalEngine, as RetrievalEngine(storage) makes one"
 _PROTOCOL = "a LearningProtocol, as LearningProtocol(storage, engine.embedder, engine.index) makes one"
 
 
-class ALMA(Closing):
+class ALMA(Closeable):
     """A project's memory: hands an agent what is worth knowing before a task, and learns from what happened after it.
 
     Open one with `from_config` or `quickstart`, as a context manager or with `close()` at the end. Threads may share

@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from alma.returning import return_unused_memory
+from alma.process import return_unused_memory
 
 if TYPE_CHECKING:
     from tiktoken import Encoding

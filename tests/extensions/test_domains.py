@@ -193,6 +193,6 @@ def test_a_wrong_call_leaves_nothing_open_and_is_one_sentence(factory: DomainMem
         factory.create_alma("cooking", "p")
     with pytest.raises(ConfigurationError, match="agents must be a list with at least one name"):
         factory.create_alma("coding", "p", agents=[])
-    with pytest.raises(ConfigurationError, match="is no provider of embeddings"):
+    with pytest.raises(ConfigurationError, match="unknown embedding provider"):
         factory.create_alma("coding", "p", embedding_provider="magic")
     assert list(here.iterdir()) == []

@@ -25,7 +25,7 @@ from alma.events import (
     WebhookConfig,
     WebhookManager,
     WebhookStats,
-    addresses,
+    delivery,
     sign,
     verify_signature,
 )
@@ -540,7 +540,7 @@ def test_a_name_that_leads_to_a_refused_address_gets_nothing(
     emitter: EventEmitter, server: WebhookServer, webhook: Manage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     manager = webhook(url=server.url.replace("127.0.0.1", "localhost"))
-    monkeypatch.setattr(addresses, "_ALSO_METADATA", {ip_address("127.0.0.1"), ip_address("::1")})
+    monkeypatch.setattr(delivery, "_ALSO_METADATA", {ip_address("127.0.0.1"), ip_address("::1")})
     emitter.emit(MemoryEvent(MemoryEventType.CREATED, "heuristic", "h1"))
     manager.drain()
     assert server.received == []

@@ -15,7 +15,7 @@ from alma.llm.base import Completion, Request
 from alma.llm.scripted import ScriptedModel
 from alma.llm.structured import read_object, span_of
 from alma.redaction import Masked, Redacted
-from alma.retrying import Failure
+from alma.retry import Failure
 from tests.support.judging import LabelledJudge
 
 CONVERSATION = [

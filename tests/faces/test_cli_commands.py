@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from alma.bootstrap import open_existing
-from alma.cli.safe import safe, safe_json
+from alma.cli.escaping import safe, safe_json
 from alma.core import ALMA
 from alma.testing import builders as make
 from tests.support.command_line import run, spawn
@@ -277,7 +277,7 @@ def test_a_damaged_store_is_one_sentence(folder: Path) -> None:
 
 
 def test_nobody_expected_is_told_without_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("alma.cli.places.place_of", lambda *_: 1 / 0)
+    monkeypatch.setattr("alma.cli.store_options.place_of", lambda *_: 1 / 0)
     ran = run("stats")
     assert (ran.returncode, ran.stderr) == (
         1,

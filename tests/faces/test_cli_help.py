@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from alma.cli.app import ENTRIES, every_command
-from alma.cli.generated import command_path, offered
-from alma.cli.lazy import examples_of
+from alma.cli.app import ENTRIES, every_command, examples_of
+from alma.cli.commands import command_path, offered
 from alma.core import ALMA
 from alma.memory.layers import PROMOTIONS
 from alma.model.governance import Attribution

@@ -62,7 +62,7 @@ def test_partitions_are_made_by_a_command(postgres_dsn: str) -> None:
         (["migrate", "status", "--store", "file:///tmp"], 2, "no schema"),
         (["partition", "--store", "alma.db"], 2, "PostgreSQL"),
         (["reembed", "--store", "nowhere.db", "--provider", "mock"], 2, "there is no store at nowhere.db"),
-        (["reembed", "--store", "nowhere.db", "--provider", "tea"], 2, "'tea' is no provider of embeddings"),
+        (["reembed", "--store", "nowhere.db", "--provider", "tea"], 2, "unknown embedding provider 'tea'"),
         (["migrate", "status", "--store", "postgresql://x:y@127.0.0.1:1/z"], 5, "PostgreSQL: connection"),
     ],
 )

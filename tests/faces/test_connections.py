@@ -25,7 +25,7 @@ from alma.mcp.http import server_of
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from alma.serving.connections import address_of
-from alma.serving.repeated import Repeated
+from alma.serving.server import Repeated
 from tests.faces.rest import READY_SECONDS, client_of, memory_at, served
 from tests.support.clock import Clock
 from tests.support.mcp import configured

@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from alma.mcp.greeting import HANDSHAKES, WITHOUT_HANDSHAKE, greeted
+from alma.mcp.handshake import HANDSHAKES, WITHOUT_HANDSHAKE, greeted
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from tests.support.mcp import initialize

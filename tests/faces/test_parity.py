@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from alma.cli.generated import command_path, offered
+from alma.cli.commands import command_path, offered
 from alma.mcp.tools import BESIDES, DOCUMENTED, Toolbox
 from alma.operations import OPERATIONS
 from alma.operations.base import EVERY_FACE, Face, Operation

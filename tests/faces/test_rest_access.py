@@ -15,7 +15,7 @@ from alma.access import ApiKeys
 from alma.errors import ConfigurationError, ValidationError
 from alma.rest.options import ServiceOptions
 from alma.rest.server import listening, serve
-from alma.serving.rates import RateLimit
+from alma.serving.limits import RateLimit
 from tests.faces.rest import client_of, key_for, served
 from tests.support.clock import Clock
 

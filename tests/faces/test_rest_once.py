@@ -12,8 +12,8 @@ from alma.errors import StorageError
 from alma.model.governance import KeptAnswer
 from alma.model.memory import Memory
 from alma.model.scope import Scope
-from alma.rest.answers import HttpError
-from alma.rest.once import Answered, Asked, Once
+from alma.rest.idempotency import Answered, Asked, Once
+from alma.rest.responses import HttpError
 from tests.faces.rest import (
     all_at_once,
     client_of,

@@ -14,7 +14,7 @@ from alma import ALMA
 from alma.clock import new_id
 from alma.operations import OPERATIONS
 from alma.operations.base import Face
-from alma.rest.answers import CODES
+from alma.rest.responses import CODES
 from alma.rest.routes import routes
 from tests.faces.rest import client_of, memory_at, on_both_stores, served
 

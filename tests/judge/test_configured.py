@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from alma.bootstrap import parts_at
-from alma.bootstrap.parts import Parts
+from alma.bootstrap.wiring import Parts
 from alma.errors import ConfigurationError
 from alma.judge import LLMJudge, StrictJudge, default_judge
 from alma.model.secret import Secret

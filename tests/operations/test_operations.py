@@ -27,8 +27,7 @@ from alma.errors import (
 from alma.model.scope import Scope
 from alma.operations import BY_NAME, OPERATIONS, operation_named
 from alma.operations.access import OWNER, Caller, Grant, Right
-from alma.operations.base import Operation, to_json
-from alma.operations.codes import code_of
+from alma.operations.base import Operation, code_of, to_json
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**20), 10**20) | st.floats(allow_nan=False) | st.text(max_size=20),

@@ -14,8 +14,7 @@ from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.operations import operation_named
 from alma.operations.access import Caller, Grant
-from alma.operations.base import to_json
-from alma.operations.codes import code_of
+from alma.operations.base import code_of, to_json
 from tests.support.tenants import EVERY_OPERATION, Json, Tenant, damage, done_by, live, read
 
 PAIRS = {

@@ -33,14 +33,14 @@ def test_what_is_encoded_is_remembered_unless_told_otherwise() -> None:
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
-        ("word2vec", {}, "'word2vec' is no provider of embeddings; choose local, openai, azure, mock"),
-        ("mock", {"size": 3}, "'size' is no option of mock embeddings: leave it out, or choose dimension$"),
+        ("word2vec", {}, "unknown embedding provider 'word2vec': choose local, openai, azure, mock"),
+        ("mock", {"size": 3}, "unknown option 'size' of mock embeddings: leave it out, or choose dimension$"),
         (
             "local",
             {"dimensions": 12},
-            "'dimensions' is no option of local embeddings: leave it out, or",
+            "unknown option 'dimensions' of local embeddings: leave it out, or",
         ),
-        ("openai", {"api_key": "k", "folder": "x"}, "'folder' is no option of openai embeddings"),
+        ("openai", {"api_key": "k", "folder": "x"}, "unknown option 'folder' of openai embeddings"),
         ("openai", {"api_key": "k", "timeout_seconds": "x"}, "timeout_seconds of openai embeddings must be a number"),
         ("azure", {"endpoint": "https://x.example", "api_key": "k", "deployment": 3}, "deployment of .* must be text"),
         ("local", {"threads": "many"}, "threads of local embeddings must be a whole number, not str"),

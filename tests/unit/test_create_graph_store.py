@@ -30,7 +30,7 @@ from tests.support.bolt import BoltServer
 
 def test_an_unknown_word_is_an_error_that_names_the_choices() -> None:
     with pytest.raises(
-        ConfigurationError, match="'tinkerpop' is no graph store; choose memory, neo4j, storage, sqlite"
+        ConfigurationError, match="unknown graph store 'tinkerpop': choose memory, neo4j, storage, sqlite"
     ):
         create_graph_store("tinkerpop")
 
@@ -186,10 +186,10 @@ def test_a_graph_that_is_opened_by_hand_masks_secrets_as_well(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("backend", "options", "said"),
     [
-        ("memory", {"path": "x"}, "'path' is no option of the graph store 'memory': leave it out$"),
+        ("memory", {"path": "x"}, "unknown option 'path' of the graph store 'memory': leave it out$"),
         ("storage", {}, "the graph store 'storage' cannot be made without storage: give storage=…"),
-        ("sqlite", {"path": "x.db", "sise": 3}, "'sise' is no option of the graph store 'sqlite'"),
-        ("file", {"path": "folder", "sise": 3}, "'sise' is no option of the graph store 'file'"),
+        ("sqlite", {"path": "x.db", "sise": 3}, "unknown option 'sise' of the graph store 'sqlite'"),
+        ("file", {"path": "folder", "sise": 3}, "unknown option 'sise' of the graph store 'file'"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(

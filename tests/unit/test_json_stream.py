@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.importers import json_stream
-from alma.importers.json_stream import JsonStream
+from alma.importers import sources
+from alma.importers.sources import JsonStream
 from alma.testing.strategies import json_objects
 
 
@@ -22,7 +22,7 @@ def elements(text: str, whole: frozenset[str] = frozenset()) -> list[tuple[str |
 @given(st.lists(json_objects() | st.integers() | st.text() | st.none(), max_size=5), st.integers(1, 9), st.booleans())
 def test_an_array_is_the_same_in_pieces_of_any_size(values: list[Any], size: int, pretty: bool) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", size)
+        patch.setattr(sources, "_CHUNK", size)
         text = json.dumps(values, indent=2 if pretty else None)
         assert elements(text) == [(None, True, value) for value in json.loads(text)]
 
@@ -34,7 +34,7 @@ def test_an_object_is_its_members_and_the_elements_of_its_lists(value: dict[str,
         listed = isinstance(member, list)
         expected.extend((key, listed, each) for each in (member if listed else [member]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", size)
+        patch.setattr(sources, "_CHUNK", size)
         assert elements(json.dumps(value)) == expected
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import pytest
 
+from alma.bootstrap.providers import create_language_model
 from alma.errors import ConfigurationError, LanguageModelError, MissingDependencyError, ValidationError
 from alma.llm.anthropic import AnthropicModel
 from alma.llm.azure import AzureOpenAIModel
@@ -16,7 +17,6 @@ from alma.llm.base import LanguageModel, Message
 from alma.llm.ollama import OllamaModel
 from alma.llm.openai import OpenAIModel
 from alma.llm.structured import complete_json
-from alma.providers import create_language_model
 from tests.support.http_server import Reply, error
 from tests.support.language_server import KEY, LanguageServer
 from tests.support.tiny_model import TinyModel

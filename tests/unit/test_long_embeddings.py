@@ -17,10 +17,10 @@ from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.embeddings.splitting import MOST_PASSAGES, chosen, thinned
 from alma.memory import Journal
+from alma.process import Turns
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync.reembed import reembed
 from alma.testing import builders as make
-from alma.turns import Turns
 
 WORDS = ("the", "service", "deploys", "every", "release", "after", "tests", "of", "invoices", "and", "customers")
 

@@ -21,7 +21,7 @@ from alma.embeddings.openai import OpenAIEmbedder
 from alma.embeddings.remote import RemoteEmbedder
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.secret import Secret
-from alma.retrying import retry_after_seconds
+from alma.retry import retry_after_seconds
 from tests.support.embedding_server import KEY, EmbeddingServer
 from tests.support.http_server import Reply, error
 

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from alma.cache.base import CacheStats
 from alma.cache.document import from_json, to_json
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ConfigurationError, MissingDependencyError, ValidationError
 from alma.model.common import checked_name
 from alma.model.secret import Secret
@@ -34,7 +34,7 @@ _LONGEST_TTL_SECONDS = 30 * 86_400
 _AT_ONCE = 500
 
 
-class RedisCache(Closing):
+class RedisCache(Closeable):
     """Keeps slices on a Redis or Valkey server, as JSON, each for its time to live.
 
     A slice is found again by every process that sees the same generation. Those of a PostgreSQL store do; each process

@@ -2,13 +2,119 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Annotated, Any
+import difflib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Annotated, Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command as command_of
 
 from alma import __version__
-from alma.cli.lazy import Entry, LazyGroup, examples
+from alma.errors import ConfigurationError
+
+_LONGEST_SUMMARY = 200
+_EXAMPLES = "Examples:"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A command of the table: its name, what it is for, and where it is made.
+
+    `made_by` names a Typer application, or a function that takes the command's name and gives one, as `module:name`
+    inside this package.
+    """
+
+    section: str
+    name: str
+    summary: str
+    made_by: str
+
+    def load(self) -> Any:
+        """The command itself."""
+        module, _, attribute = self.made_by.partition(":")
+        made = getattr(import_module(f"alma.cli.{module}"), attribute)
+        command = command_of(made if isinstance(made, typer.Typer) else made(self.name))
+        command.name = self.name
+        command.short_help = self.summary
+        return command
+
+
+class Listing(TyperGroup):
+    """A group that lists its commands with all that is said of them."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Every command that is not hidden."""
+        shown = [(name, command) for name, command in self.commands.items() if not command.hidden]
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.get_short_help_str(_LONGEST_SUMMARY)) for name, command in shown])
+
+
+class LazyGroup(TyperGroup):
+    """A group that shows its table, and loads the one command that is run."""
+
+    entries: ClassVar[dict[str, Entry]] = {}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the order of the table."""
+        return list(self.entries)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
+        """What the help and the completion say of a command, without loading it."""
+        entry = self.entries.get(cmd_name)
+        return None if entry is None else TyperCommand(entry.name, short_help=entry.summary, rich_markup_mode=None)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that the first argument names, loaded."""
+        name = args[0]
+        entry = self.entries.get(name.replace("_", "-"))
+        if entry is not None:
+            return entry.name, entry.load(), args[1:]
+        if ctx.resilient_parsing:
+            return None, None, args
+        raise unknown(name, self.entries)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """The table, section by section."""
+        width = max(map(len, self.entries))
+        for section in dict.fromkeys(entry.section for entry in self.entries.values()):
+            with formatter.section(section):
+                rows = [(e.name.ljust(width), e.summary) for e in self.entries.values() if e.section == section]
+                formatter.write_dl(rows)
+
+
+def unknown(name: str, known: Iterable[str]) -> ConfigurationError:
+    """What to say of a command that does not exist."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=2)
+    hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
+    return ConfigurationError(f"there is no command {name!r}; {hint}")
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to copy, each on a line of its own."""
+    return f"\b\n{_EXAMPLES}\n" + "\n".join(f"  {line}" for line in lines)
+
+
+def examples_of(command: Any) -> list[str]:
+    """The commands that a help text shows."""
+    _, _, shown = (command.epilog or "").partition(f"{_EXAMPLES}\n")
+    return [line.strip() for line in shown.splitlines()]
+
+
+def application(summary: str, group: type[TyperGroup] = Listing) -> typer.Typer:
+    """A command with sub-commands."""
+    return typer.Typer(cls=group, help=summary, no_args_is_help=True, add_completion=False, rich_markup_mode=None)
+
+
+def single(function: Any, *shown: str, **options: Any) -> typer.Typer:
+    """A command that is one function, with examples for its help."""
+    made = typer.Typer(add_completion=False, rich_markup_mode=None)
+    made.command(epilog=examples(*shown), **options)(function)
+    return made
+
 
 START = "Start here"
 TASK = "Before and after a task"
@@ -17,8 +123,8 @@ WORK = "Work"
 STORE = "The store"
 SERVE = "Serve"
 
-_OPERATION = "generated:everyday"
-_GROUP = "generated:group"
+_OPERATION = "commands:everyday"
+_GROUP = "commands:group"
 ENTRIES = (
     Entry(START, "init", "Write a commented configuration, and show how an MCP client connects.", "init:app"),
     Entry(START, "doctor", "Check configuration, store, model, index and servers, and say what to do.", "doctor:app"),
@@ -33,7 +139,7 @@ ENTRIES = (
     Entry(MEMORIES, "memories", "Everything else about memories: list, update, delete, summarize …", _GROUP),
     Entry(MEMORIES, "stats", "Count the memories of each kind.", _OPERATION),
     Entry(MEMORIES, "forget", "Forget old outcomes and lessons hardly trusted; they can be restored.", _OPERATION),
-    Entry(MEMORIES, "restore", "Bring back forgotten memories by id, or a store from a backup file.", "restore:app"),
+    Entry(MEMORIES, "restore", "Restore forgotten memories by id, or a store from a backup file.", "transfer:restore"),
     Entry(MEMORIES, "purge", "Delete for good what was forgotten longer ago than this.", _OPERATION),
     Entry(WORK, "sessions", "Sessions, their working memory, handoffs and agent states.", _GROUP),
     Entry(WORK, "projects", "The projects of this store.", _GROUP),
@@ -51,11 +157,11 @@ ENTRIES = (
     Entry(STORE, "merge", "Bring everything that one store holds into another.", "transfer:merging"),
     Entry(STORE, "reembed", "Move the store to another embedding model, while it is in use.", "store:reembedding"),
     Entry(STORE, "partition", "Split tables of a PostgreSQL store by time.", "store:partitioning"),
-    Entry(STORE, "audit", "Look into the audit log of a store, and check it.", "audit:app"),
+    Entry(STORE, "audit", "Look into the audit log of a store, and check it.", "store:audit"),
     Entry(STORE, "health", "Say whether the memory answers, and what it runs on.", _OPERATION),
     Entry(SERVE, "serve", "Run the REST service.", "serving:serving"),
     Entry(SERVE, "mcp", "Run the MCP server.", "serving:mcp"),
-    Entry(SERVE, "keys", "Create, list and revoke the API keys of the REST service.", "keys:app"),
+    Entry(SERVE, "keys", "Create, list and revoke the API keys of the REST service.", "serving:keys"),
 )
 LazyGroup.entries = {entry.name: entry for entry in ENTRIES}
 

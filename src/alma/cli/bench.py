@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from alma.cli.lazy import single
-from alma.cli.shown import AsJson, progress_bar, say, show_json, show_table
+from alma.cli.app import single
+from alma.cli.output import AsJson, progress_bar, say, show_json, show_table
 from alma.core import ALMA
 from alma.model.governance import Attribution
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 import typer
 
 from alma.bootstrap import judge_of_file, open_migrator, require_sound_store, store_exists
-from alma.cli.lazy import single
-from alma.cli.places import Config, Place, Store, config_of, open_memory, place_of, without_password
-from alma.cli.safe import one_line
-from alma.cli.shown import AsJson, show_json
+from alma.cli.app import single
+from alma.cli.escaping import one_line
+from alma.cli.output import AsJson, show_json
+from alma.cli.store_options import Config, Place, Store, config_of, open_memory, place_of, without_password
 from alma.errors import ALMAError
 from alma.model.kinds import KINDS
 from alma.model.scope import Scope

@@ -9,9 +9,9 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from alma.cli.lazy import single
-from alma.cli.places import DEFAULT_CONFIG, open_memory
-from alma.cli.shown import AsJson, say, show_json
+from alma.cli.app import single
+from alma.cli.output import AsJson, say, show_json
+from alma.cli.store_options import DEFAULT_CONFIG, open_memory
 from alma.errors import ConfigurationError
 from alma.paths import make_folder
 

@@ -5,32 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 
 from alma.bootstrap import create_embedder, is_same_store, local_model, open_existing, open_target, restore_storage
-from alma.cli.lazy import single
-from alma.cli.places import (
+from alma.cli.app import single
+from alma.cli.output import AsJson, Schema, progress_bar, progress_of, say, show_json, show_table
+from alma.cli.store_options import (
     STORES,
     Config,
     Place,
+    Project,
     Store,
     config_of,
     embedding_of,
+    open_memory,
     place_of,
     redactor_of,
     without_password,
 )
-from alma.cli.shown import AsJson, Schema, progress_bar, progress_of, say, show_json, show_table
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, NotFoundError
 from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into, importer_named
 from alma.importers.sources import Source
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.transfer import TransferReport, backup_store, export_store, import_store, merge_stores, verify_export
-from alma.transfer.limits import MEGABYTE, Limits
+from alma.transfer.lines import MEGABYTE, Limits
+
+if TYPE_CHECKING:
+    from alma.operations.access import Caller
+
 
 StoreAndFile = Annotated[
     list[str],
@@ -277,3 +283,80 @@ exporting = single(
 )
 backing_up = single(backup_command, "alma backup alma-backup.db", "alma backup .alma/alma.db alma-backup.db --force")
 merging = single(merge_command, "alma merge laptop.db --dry-run", "alma merge laptop.db .alma/alma.db")
+
+
+def restore_command(
+    what: Annotated[
+        list[str],
+        typer.Argument(metavar="ID... | FILE [STORE]", help="Ids of memories, or a backup and the store to fill."),
+    ],
+    config: Config = None,
+    store: Store = None,
+    project: Project = None,
+    file: Annotated[bool, typer.Option("--file", help="It is a file, whatever it looks like.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="They are ids, whatever they look like.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="A backup replaces what the store holds.")] = False,
+    schema: Schema = None,
+    as_json: AsJson = False,
+) -> None:
+    """Bring back forgotten memories by id, or a store from a backup file.
+
+    What has a dot or a slash in it, or is a file that is there, is a backup or an export, and the store becomes what
+    it holds; everything else is the id of a memory that was forgotten, archived, merged, quarantined or deleted softly.
+    """
+    if file and ids:
+        raise ConfigurationError("give --file or --ids, not both")
+    if file or (not ids and _is_file(what[0])):
+        _backup(what, config, store, schema, force, as_json)
+        return
+    if force:
+        raise ConfigurationError(f"--force is for backups, and {what[0]!r} is read as an id; name a file with --file")
+    _memories(what, config, store, project, as_json)
+
+
+def _is_file(word: str) -> bool:
+    return "." in word or "/" in word or Path(word).is_file()
+
+
+def _backup(
+    what: Sequence[str], config: Path | None, store: str | None, schema: str | None, force: bool, as_json: bool
+) -> None:
+
+    if len(what) > 2 or (len(what) == 2 and store is not None):
+        raise ConfigurationError(f"a store is restored from one file: give FILE and the store, not {' '.join(what)}")
+    place = place_of(config, what[1] if len(what) == 2 else store, schema)
+    restore_backup(what[0], place, force, as_json)
+
+
+def _memories(ids: Sequence[str], config: Path | None, store: str | None, project: str | None, as_json: bool) -> None:
+    from alma.operations.access import Caller
+
+    with open_memory(config, store, project, must_exist=True) as memory:
+        back = [_brought_back(Caller(memory), each) for each in dict.fromkeys(ids)]
+    if as_json:
+        show_json({"restored": back})
+        return
+    for each in back:
+        say(f"{each} is back")
+
+
+def _brought_back(caller: Caller, record_id: str) -> str:
+    """Out of the archive, or a general memory that was softly deleted and never went there."""
+    from alma.operations import operation_named
+
+    try:
+        operation_named("restore").perform(caller, {"ids": [record_id]})
+    except NotFoundError as archived:
+        try:
+            operation_named("restore_memory").perform(caller, {"memory_id": record_id})
+        except NotFoundError:
+            raise archived from None
+    return record_id
+
+
+restore = single(
+    restore_command,
+    "alma restore 01a1e0a2b81e7fc49d0ec9b96de703e8",
+    "alma restore alma-backup.db --force",
+    "alma restore alma-backup.db .alma/alma.db --force",
+)

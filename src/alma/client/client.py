@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
-from alma.client.errors import ServiceUnreachable
-from alma.client.transport import Transport
-from alma.closing import Closing
+from alma.aio import awaited
+from alma.client.transport import ServiceUnreachable, Transport
+from alma.closeable import Closeable
 from alma.events.event import MemoryEvent
 from alma.model.fields import JsonObject
 from alma.operations import operation_named
 from alma.operations.base import Output
 from alma.operations.context import Context
 from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved
+from alma.operations.maintenance import Stats
 from alma.operations.memories import Hits, MemoryKept, MemoryPage
 from alma.operations.sessions import SessionOpen
-from alma.operations.upkeep import Stats
 
 Made = TypeVar("Made", bound=Output)
 
 
-class Client(Closing):
+class Client(Closeable):
     """A memory behind a REST service.
 
     What fails on the way, or because the service is busy, is tried again; a write is carried out once all the same.
@@ -174,3 +176,30 @@ class Client(Closing):
 def _event(said: JsonObject, event_id: str) -> MemoryEvent:
     """The event; its id is the one to go on behind."""
     return MemoryEvent(**{**said, "timestamp": datetime.fromisoformat(said["timestamp"]), "id": event_id})
+
+
+class AsyncClient:
+    """The same client, awaited: `await client.retrieve(…)`; it takes the arguments of `Client`."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.client = Client(*arguments, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return awaited(getattr(self.client, name))
+
+    async def events(self, project_id: str | None = None, since: str | None = None) -> AsyncIterator[MemoryEvent]:
+        """What happens to memories from now on, or since the event with this id."""
+        told = self.client.events(project_id, since)
+        while True:
+            event = await asyncio.to_thread(next, told, None)
+            if event is None:
+                return
+            yield event
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await asyncio.to_thread(self.client.close)

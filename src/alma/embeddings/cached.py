@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from alma.embeddings.base import EmbeddingProvider, Passage, as_provider
 from alma.errors import ConfigurationError
-from alma.per_process import PerProcess
+from alma.process import PerProcess
 
 DEFAULT_CACHE_SIZE = 10_000
 

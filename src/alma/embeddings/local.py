@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Any
 from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.splitting import chosen, even_groups, thinned
 from alma.errors import ConfigurationError, EmbeddingError
-from alma.inference import first_line, imported, load_session, load_tokenizer, sha256_of
 from alma.model.vector import Vector
+from alma.onnx import first_line, imported, load_session, load_tokenizer, sha256_of
 from alma.paths import at_home
-from alma.per_process import Lazily, PerProcess
+from alma.process import Lazily, PerProcess, Turns, spare_processors
 from alma.text.tokens import is_foreign
-from alma.turns import Turns, spare_processors
 
 if TYPE_CHECKING:
     import numpy as np

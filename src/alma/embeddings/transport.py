@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from alma.errors import ConfigurationError, EmbeddingError, shown
 from alma.model.secret import Secret
-from alma.retrying import RETRIED_STATUSES, Failure, attempt_seconds, retry_after_seconds, until_answered
+from alma.retry import RETRIED_STATUSES, Failure, attempt_seconds, retry_after_seconds, until_answered
 
 _LONGEST_QUOTE = 300
 
@@ -89,7 +89,7 @@ class Service:
     def _send(self, body: Mapping[str, Any], timeout_seconds: float) -> bytes:
         import urllib.request
 
-        from alma.opening import opened
+        from alma.http_client import opened
 
         request = urllib.request.Request(
             self.url,

@@ -9,12 +9,12 @@ from alma.lazy import loader
 if TYPE_CHECKING:
     from alma.events.config import WebhookConfig as WebhookConfig
     from alma.events.config import WebhookStats as WebhookStats
+    from alma.events.delivery import sign as sign
+    from alma.events.delivery import verify_signature as verify_signature
     from alma.events.emitter import EventEmitter as EventEmitter
     from alma.events.emitter import get_emitter as get_emitter
     from alma.events.event import MemoryEvent as MemoryEvent
     from alma.events.event import MemoryEventType as MemoryEventType
-    from alma.events.signing import sign as sign
-    from alma.events.signing import verify_signature as verify_signature
     from alma.events.webhooks import WebhookManager as WebhookManager
 
 _HOME_OF = {
@@ -22,8 +22,8 @@ _HOME_OF = {
     "get_emitter": "alma.events.emitter",
     "MemoryEvent": "alma.events.event",
     "MemoryEventType": "alma.events.event",
-    "sign": "alma.events.signing",
-    "verify_signature": "alma.events.signing",
+    "sign": "alma.events.delivery",
+    "verify_signature": "alma.events.delivery",
     "WebhookConfig": "alma.events.config",
     "WebhookManager": "alma.events.webhooks",
     "WebhookStats": "alma.events.config",

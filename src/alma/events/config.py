@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from alma.errors import ConfigurationError, shown
-from alma.events.addresses import is_forbidden
+from alma.events.delivery import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, is_forbidden
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
-from alma.events.signing import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER
 from alma.model.common import checked_name
 from alma.model.kinds import kind_named
 from alma.model.secret import Secret

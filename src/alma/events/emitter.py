@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ValidationError
 from alma.events.background import Background
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
@@ -44,7 +44,7 @@ class _Subscription:
         return not self.types or event.event_type in self.types
 
 
-class EventEmitter(Closing):
+class EventEmitter(Closeable):
     """Tells subscribers of events, in the order of their subscription.
 
     A handler runs in the thread that wrote, after the commit; with `background=True`, or when it is a coroutine

@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime
+from typing import Protocol
+from urllib.parse import urlsplit
 
-from alma.closing import Closing
-from alma.errors import ConfigurationError
+from alma import clock
+from alma.closeable import Closeable
+from alma.errors import ALMAError, ConfigurationError
+from alma.events.background import Background
 from alma.events.config import WebhookConfig, WebhookStats
-from alma.events.emitter import EventEmitter, checked_emitter, get_emitter
-from alma.events.endpoints import Endpoint, QueuedEndpoint, StoredEndpoint
+from alma.events.delivery import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, send, sign
+from alma.events.emitter import EventEmitter, Handler, Unsubscribe, checked_emitter, get_emitter
+from alma.events.event import MemoryEvent, MemoryEventType
+from alma.model.kinds import KINDS, kind_named
+from alma.model.memory import ChangeType, MemoryVersion
+from alma.model.query import And, Compare, Order
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.retry import LONGEST_WAIT_SECONDS, Failure
 from alma.storage.base import StorageBackend, checked_storage
+from alma.storage.outbox import Mark
+from alma.storage.versions import record_of
 
 
-class WebhookManager(Closing):
+class WebhookManager(Closeable):
     """Sends the events of an emitter to webhooks, each on a thread of its own, so that none waits for another.
 
     At most `queue_size` events wait for a webhook; further ones are dropped, which is logged and counted. With
@@ -98,3 +117,262 @@ class WebhookManager(Closing):
 
 def _until(deadline: float) -> float:
     return max(0.0, deadline - time.monotonic())
+
+
+_log = logging.getLogger("alma.events")
+
+_EVERYWHERE = Scope.everywhere()
+_PARKED_AFTER = 20
+_SHORTEST_PAUSE_SECONDS = 0.05
+
+Subscribe = Callable[[Handler], Unsubscribe]
+
+
+class Endpoint(Protocol):
+    """What takes the events of one webhook to it."""
+
+    config: WebhookConfig
+    stats: WebhookStats
+
+    def drain(self, timeout_seconds: float) -> bool: ...
+
+    def close(self, timeout_seconds: float) -> None: ...
+
+
+class QueuedEndpoint:
+    """Events wait in a bounded queue of this process."""
+
+    def __init__(self, config: WebhookConfig, queue_size: int, subscribe: Subscribe) -> None:
+        self.config = config
+        self.stats = WebhookStats()
+        self._counting = threading.Lock()
+        self._background: Background[MemoryEvent] = Background("alma-webhook", self._work, queue_size)
+        self._unsubscribe = subscribe(self._accept)
+
+    def drain(self, timeout_seconds: float) -> bool:
+        return self._background.drain(timeout_seconds)
+
+    def close(self, timeout_seconds: float) -> None:
+        self._unsubscribe()
+        left = self._background.close(timeout_seconds)
+        if left:
+            _log.warning("events were not sent before the end", extra={**_where(self.config), "left": left})
+
+    def _accept(self, event: MemoryEvent) -> None:
+        if self.config.wants(event) and not self._background.put(event):
+            self._count(dropped=1)
+            _log.warning("an event was not sent: too many wait", extra={**_where(self.config), "event_id": event.id})
+
+    def _work(self, event: MemoryEvent) -> None:
+        failure = delivered(self.config, event, self._background.pause)
+        self._count(delivered=1) if failure is None else self._count(failed=1)
+
+    def _count(self, delivered: int = 0, failed: int = 0, dropped: int = 0) -> None:
+        with self._counting:
+            self.stats = self.stats.plus(delivered, failed, dropped)
+
+
+class StoredEndpoint:
+    """Changes wait in the outbox of a store, whoever made them, until they were delivered.
+
+    Several processes may work for one webhook; each change is leased to one of them. Changes of one memory that wait
+    together are sent as one. What the receiver refuses is parked in the outbox with the error.
+    """
+
+    def __init__(self, config: WebhookConfig, storage: StorageBackend, poll_seconds: float) -> None:
+        self.config = config
+        self.stats = WebhookStats()
+        self.projection = f"webhook.{config.name or hashlib.sha256(config.url.encode()).hexdigest()[:24]}"
+        self._storage = storage
+        self._poll_seconds = poll_seconds
+        kinds = [kind_named(kind) for kind in config.memory_types] or [cls for cls in KINDS if cls.spec.audited]
+        storage.register_projection(self.projection, kinds)
+        self._ended = threading.Event()
+        self._changed = threading.Condition()
+        self._looks = self._empty_look = self._settled_look = self._wakes = self._drains = 0
+        self._unsubscribe = storage.subscribe(lambda _: self._wake())
+        self._thread = threading.Thread(target=self._run, name="alma-webhook", daemon=True)
+        self._thread.start()
+
+    def drain(self, timeout_seconds: float) -> bool:
+        """Wait until nothing is left to be sent, by this process or by another that has taken it."""
+        with self._changed:
+            self._drains += 1
+        try:
+            return self._wait_for_look(lambda: self._settled_look, timeout_seconds)
+        finally:
+            with self._changed:
+                self._drains -= 1
+
+    def _wait_for_look(self, last: Callable[[], int], timeout_seconds: float) -> bool:
+        """Wait for a look that begins from now on and has the result whose last one is given."""
+        with self._changed:
+            # A look that has begun already may miss what was committed since.
+            wanted = self._looks + 1
+            self._wake()
+            self._changed.wait_for(lambda: last() >= wanted or self._ended.is_set(), timeout_seconds)
+            return last() >= wanted
+
+    def close(self, timeout_seconds: float) -> None:
+        deadline = time.monotonic() + timeout_seconds
+        if self._ended.is_set():
+            return
+        # What another process has taken is for that one to send.
+        if not self._wait_for_look(lambda: self._empty_look, timeout_seconds):
+            _log.warning("events stay in the outbox for the next process", extra=_where(self.config))
+        self._unsubscribe()
+        self._ended.set()
+        self._wake()
+        self._thread.join(max(0.1, deadline - time.monotonic()))
+
+    # ------------------------------------------------------------------ working
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._wakes += 1
+            self._changed.notify_all()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            with self._changed:
+                self._looks += 1
+                look, wakes = self._looks, self._wakes
+            pause = self._poll_seconds
+            try:
+                pause = self._work_on_next(look)
+            except ALMAError as exc:
+                _log.warning("the outbox of a webhook cannot be read", extra={**_where(self.config), "error": str(exc)})
+            except Exception:  # noqa: BLE001 - one event must not end the sending of those behind it
+                _log.exception("an event could not be sent", extra=_where(self.config))
+            with self._changed:
+                self._changed.wait_for(lambda seen=wakes: self._wakes > seen, pause)  # type: ignore[misc]
+
+    def _work_on_next(self, look: int) -> float:
+        """Send the oldest change that waits; returns how long to rest before the next look."""
+        tries = self.config.retry_count + 1
+        lease_seconds = tries * (self.config.timeout_seconds + LONGEST_WAIT_SECONDS)
+        marks = self._storage.claim(self.projection, 1, lease_seconds)
+        if not marks:
+            return self._note_empty(look)
+        return 0.0 if self._settled(marks[0]) else self._poll_seconds
+
+    def _note_empty(self, look: int) -> float:
+        """Tell who waits that this process has nothing to send, and whether others have; returns when to look again."""
+        # What was refused may be much, and is not read where nobody asks.
+        asked = self._drains > 0
+        taken = [mark for mark in self._storage.pending(self.projection) if not mark.parked] if asked else []
+        with self._changed:
+            self._empty_look = look
+            if asked and not taken:
+                self._settled_look = look
+            self._changed.notify_all()
+        ends = [0.0 if mark.leased_until is None else _seconds_until(mark.leased_until) for mark in taken]
+        return max(_SHORTEST_PAUSE_SECONDS, min([self._poll_seconds, *ends]))
+
+    def _settled(self, mark: Mark) -> bool:
+        event = _event_of(self._storage, mark)
+        if not self.config.wants(event):
+            self._storage.acknowledge([mark])
+            return True
+        failure = delivered(self.config, event, lambda seconds: not self._ended.wait(seconds))
+        if failure is None:
+            self.stats = self.stats.plus(delivered=1)
+            self._storage.acknowledge([mark])
+            return True
+        self.stats = self.stats.plus(failed=1)
+        self._storage.fail(mark, failure.sentence, _PARKED_AFTER if failure.may_pass else 1)
+        return not failure.may_pass
+
+
+def _seconds_until(moment: datetime) -> float:
+    return (moment - clock.now()).total_seconds()
+
+
+def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float], bool]) -> Failure | None:
+    """Send an event, again where that may help, until `pause` says that there is no time; None when it was accepted."""
+    body = json.dumps(event.to_dict(), separators=(",", ":"), default=str).encode()
+    attempts = 0
+    while True:
+        attempts += 1
+        failure = _attempt(config, event, body)
+        if failure is None:
+            return None
+        wait = min(LONGEST_WAIT_SECONDS, failure.wait_seconds(config.backoff_seconds, attempts))
+        if not failure.may_pass or attempts > config.retry_count or not pause(wait):
+            break
+    facts = {**_where(config), "event_id": event.id, "attempts": attempts, "error": failure.sentence}
+    _log.warning("an event could not be delivered", extra=facts)
+    return failure
+
+
+def _attempt(config: WebhookConfig, event: MemoryEvent, body: bytes) -> Failure | None:
+    # Signed anew at each try: a receiver refuses what was signed long ago.
+    timestamp = int(clock.now().timestamp())
+    headers = {
+        **config.headers,
+        "Content-Type": "application/json",
+        EVENT_HEADER: str(event.event_type),
+        DELIVERY_HEADER: event.id,
+        TIMESTAMP_HEADER: str(timestamp),
+    }
+    if config.secret is not None:
+        headers[SIGNATURE_HEADER] = sign(config.secret, timestamp, body)
+    return send(config.url, body, headers, config.timeout_seconds, allow_link_local=config.allow_link_local)
+
+
+def _where(config: WebhookConfig) -> dict[str, str | None]:
+    # The path of an address often is a password.
+    return {"host": urlsplit(config.url).hostname}
+
+
+# ---------------------------------------------------------------------- from a mark to an event
+
+_TYPE_OF = {
+    ChangeType.CREATED: MemoryEventType.CREATED,
+    ChangeType.DELETED: MemoryEventType.DELETED,
+    ChangeType.ARCHIVED: MemoryEventType.ARCHIVED,
+    ChangeType.RESTORED: MemoryEventType.RESTORED,
+}
+
+
+def _event_of(storage: StorageBackend, mark: Mark) -> MemoryEvent:
+    """The event that tells of what was done last to a marked record; the same one for each process that asks."""
+    cls = kind_named(mark.kind)
+    record = storage.get(cls, mark.record_id, _EVERYWHERE)
+    last = _last_version(storage, mark) if cls.spec.versioned else None
+    owner = record or _last_known(storage, cls, mark)
+    made = MemoryEvent(
+        MemoryEventType.DELETED if record is None else MemoryEventType.UPDATED,
+        mark.kind,
+        mark.record_id,
+        project_id=getattr(owner, "project_id", None),
+        agent=getattr(owner, "agent", None),
+        user_id=getattr(owner, "user_id", None),
+        session_id=getattr(owner, "session_id", None),
+        timestamp=mark.marked_at,
+        id=_id_of(mark),
+    )
+    if last is None:
+        return made
+    event_type = _TYPE_OF.get(last.change_type, made.event_type)
+    return replace(made, event_type=event_type, author=last.created_by, reason=last.change_reason)
+
+
+def _id_of(mark: Mark) -> str:
+    """The same for every try to deliver this change, whichever process makes it."""
+    facts = (mark.projection, mark.kind, mark.record_id, mark.generation, mark.marked_at.isoformat())
+    return hashlib.sha256("\x1f".join(map(str, facts)).encode()).hexdigest()[:32]
+
+
+def _last_version(storage: StorageBackend, mark: Mark) -> MemoryVersion | None:
+    of_record = And(Compare("kind", "eq", mark.kind), Compare("memory_id", "eq", mark.record_id))
+    newest = storage.find(MemoryVersion, _EVERYWHERE, of_record, (Order("version_number", "desc"),), 1)
+    return newest[0] if newest else None
+
+
+def _last_known(storage: StorageBackend, cls: type[Record], mark: Mark) -> Record | None:
+    """What a deleted record was, as far as its history says."""
+    if not cls.spec.versioned:
+        return None
+    kept = [version for version in storage.history(cls, mark.record_id, _EVERYWHERE) if version.record_json is not None]
+    return record_of(kept[-1], cls, None) if kept else None

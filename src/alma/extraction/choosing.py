@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from alma.bootstrap.providers import create_language_model
 from alma.errors import ConfigurationError, shown
 from alma.extraction.facts import FactExtractor
 from alma.extraction.model import LLMFactExtractor
 from alma.extraction.rules import RuleBasedExtractor
 from alma.judge.base import Judge
 from alma.llm.base import LanguageModel
-from alma.providers import create_language_model
 
 _PROVIDERS = ("openai", "azure", "anthropic", "ollama")
 _CHOICES = ("auto", "rules", "llm", *_PROVIDERS)

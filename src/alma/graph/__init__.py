@@ -29,7 +29,7 @@ _HOME_OF = {
     "InMemoryGraph": "alma.graph.memory",
     "StorageGraph": "alma.graph.relational",
     "Neo4jGraph": "alma.graph.neo4j",
-    "create_graph_store": "alma.providers",
+    "create_graph_store": "alma.bootstrap.providers",
 }
 
 __all__ = [*_HOME_OF]

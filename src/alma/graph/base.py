@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from alma.clock import now
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ValidationError
 from alma.model.common import checked_name, checked_part
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
@@ -123,7 +123,7 @@ class GraphResult:
         return bool(self.entities)
 
 
-class GraphStore(Closing):
+class GraphStore(Closeable):
     """Keeps a project's entities and relationships; every project sees its own alone.
 
     * **One entity for each name of a type.** "Alice" and " alice" of type person are one: the first id and spelling

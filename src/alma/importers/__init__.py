@@ -7,9 +7,8 @@ from typing import Any
 
 from alma.errors import ConfigurationError, shown
 from alma.importers.base import Importer, ImportOptions, ImportReport, Rejected
-from alma.importers.chatgpt import ChatGPT
-from alma.importers.claude import Claude
 from alma.importers.contextual_memory import ContextualMemory
+from alma.importers.conversations import ChatGPT, Claude
 from alma.importers.engine import ImportProgress, import_rows
 from alma.importers.jarvis_memory import JarvisMemory
 from alma.importers.mcp_memory import McpMemory

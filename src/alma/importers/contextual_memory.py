@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Item, Row, RowRefused
-from alma.importers.said import a_memory, a_mentioned_session
+from alma.importers.records import a_memory, a_mentioned_session
 from alma.importers.values import json_object, mapping, maybe_named, moment, named, tags, text_of, vector
 
 

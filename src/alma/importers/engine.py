@@ -21,17 +21,26 @@ from alma.importers.base import (
     RowRefused,
 )
 from alma.importers.planning import Aside, Entry, Plan, Planner, put_away
-from alma.importers.quarantine import Quarantine
+from alma.importers.records import IMPORT, a_memory
 from alma.importers.sources import Source
-from alma.memory.archive import let_wait, put_aside
+from alma.ingest.screening import injection_in, injection_in_record
+from alma.memory.archive import ARCHIVABLE, let_wait, put_aside
 from alma.memory.archive_rows import Bundle
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
-from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record, redact_text
+from alma.redaction.redactor import (
+    DEFAULT_REDACTOR,
+    Masked,
+    Redacted,
+    Redactor,
+    checked_redactor,
+    redact_record,
+    redact_text,
+)
 from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors
-from alma.transfer.limits import Limits
+from alma.transfer.lines import Limits
 from alma.transfer.report import TransferReport
 
 DEFAULT_BATCH = 1000
@@ -275,3 +284,68 @@ def _parts(
 
 def _made(key: str, made: Encoded, model: str) -> Iterator[RecordVector]:
     yield from (RecordVector(key, model, part, each) for part, each in enumerate((made.vector, *made.passages)))
+
+
+SOURCE = "import"
+"""Where imported records come from, as the reason of a quarantine says it."""
+
+PLACE = "[quarantined]"
+"""What stands where orders stood in a record that cannot be put away, as a session."""
+
+Screened = tuple[Item, str | None]
+
+
+class Quarantine:
+    """Takes what looks like orders out of the items of one import."""
+
+    def __init__(self, importer: Importer, options: ImportOptions) -> None:
+        self._importer = importer
+        self._options = options
+
+    def screened(self, item: Item) -> Iterator[Screened]:
+        """The item with the reason why it is to be put away, or None; orders that stand in others apart from them."""
+        reason = injection_in_record(item.record, SOURCE)
+        if reason is None:
+            yield item, None
+        elif isinstance(item.record, ARCHIVABLE):
+            yield item, reason
+        else:
+            yield from self._apart(item, reason)
+
+    def _apart(self, item: Item, reason: str) -> Iterator[Screened]:
+        orders = _Orders()
+        clean = redact_record(item.record, orders)[0]
+        instead = tuple(redact_record(each, _Orders())[0] for each in item.instead)
+        yield Item(clean, item.vectors, item.changed_at, item.mention, instead), None
+        if orders.found:
+            yield Item(self._note(item.record, "\n".join(orders.found), item), changed_at=item.changed_at), reason
+
+    def _note(self, record: Record, said: str, item: Item) -> Record:
+        """A memory of what stood in a record that cannot be put away itself."""
+        kind, values = record.spec.kind, record.values()
+        return a_memory(
+            self._options,
+            system=self._importer.name,
+            id=self._importer.derived_id("quarantined", kind, record.key, said),
+            external_id=str(record.key)[:200],
+            title=f"From the {kind} {record.key}"[:200],
+            memory_type="note",
+            content=said,
+            context_json={IMPORT: {"system": self._importer.name, "kind": kind, "id": str(record.key)}},
+            user_id=values.get("user_id"),
+            project_id=values.get("project_id"),
+            created_at=item.changed_at or values.get("created_at"),
+        )
+
+
+class _Orders:
+    """Redacts orders instead of secrets, and keeps what it found."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        if text == PLACE or injection_in([text]) is None:
+            return Redacted(text)
+        self.found.append(text)
+        return Redacted(PLACE, (Masked("orders", name),))

@@ -9,7 +9,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused
-from alma.importers.said import IMPORT, a_memory, times
+from alma.importers.records import IMPORT, a_memory, times
 from alma.importers.values import (
     entries,
     first,

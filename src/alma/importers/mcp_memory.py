@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Row, RowRefused
-from alma.importers.graph import a_relation, an_entity
+from alma.importers.records import a_relation, an_entity
 from alma.importers.values import mapping, structured, text_of
 
 _UNDER = {"entities": "entity", "relations": "relation"}

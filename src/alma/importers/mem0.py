@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Item, Row, RowRefused
-from alma.importers.graph import entity_items
-from alma.importers.said import IMPORT, a_memory, a_mentioned_session
+from alma.importers.records import IMPORT, a_memory, a_mentioned_session, entity_items
 from alma.importers.values import first, json_object, mapping, maybe_named, moment, named, tags, text_of, vector
 
 _TEXTS = ("memory", "data", "text", "content")

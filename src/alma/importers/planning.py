@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from alma.importers.base import Item, Rejected
-from alma.importers.said import is_mention
+from alma.importers.records import is_mention
 from alma.memory.archive_rows import unpack
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.kinds import KINDS, kind_named

@@ -10,7 +10,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused
-from alma.importers.said import IMPORT, a_memory, a_mentioned_session, times
+from alma.importers.records import IMPORT, a_memory, a_mentioned_session, times
 from alma.importers.values import (
     entries,
     first,

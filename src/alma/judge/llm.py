@@ -16,7 +16,7 @@ from alma.judge.default import default_judge
 from alma.llm.base import LanguageModel, Message, Schema
 from alma.llm.structured import complete_json
 from alma.model.common import checked_part
-from alma.per_process import PerProcess
+from alma.process import PerProcess
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 _log = logging.getLogger(__name__)

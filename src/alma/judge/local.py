@@ -12,7 +12,7 @@ from alma.judge.base import Judgement
 from alma.judge.network import Head, Network, read_card
 from alma.judge.strict import StrictJudge
 from alma.paths import at_home
-from alma.per_process import Lazily, PerProcess
+from alma.process import Lazily, PerProcess
 
 SHIPPED: Final = Path(__file__).parent / "data"
 """The folder of the model that comes with the package."""

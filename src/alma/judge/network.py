@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import ConfigurationError, ProviderError
-from alma.inference import first_line, load_session, load_tokenizer, sha256_of
 from alma.judge.answers import Probabilities, swapped
 from alma.judge.base import LABELS
+from alma.onnx import first_line, load_session, load_tokenizer, sha256_of
+from alma.process import Turns, spare_processors
 from alma.text.tokens import terms
-from alma.turns import Turns, spare_processors
 
 if TYPE_CHECKING:
     import numpy as np

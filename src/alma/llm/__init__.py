@@ -27,7 +27,7 @@ _HOME_OF = {
     "AnthropicModel": "alma.llm.anthropic",
     "OllamaModel": "alma.llm.ollama",
     "ScriptedModel": "alma.llm.scripted",
-    "create_language_model": "alma.providers",
+    "create_language_model": "alma.bootstrap.providers",
 }
 
 __all__ = [*_HOME_OF]

@@ -6,8 +6,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, Request
-from alma.llm.deadline import timed
-from alma.llm.sdk import SdkModel
+from alma.llm.sdk import SdkModel, timed
 from alma.model.secret import Secret
 
 DEFAULT_MODEL = "claude-haiku-5-5"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from alma.errors import ConfigurationError
-from alma.llm.deadline import timed
 from alma.llm.openai import ChatModel, openai_package
+from alma.llm.sdk import timed
 from alma.model.secret import Secret
 
 _DEFAULT_API_VERSION = "2024-10-21"

@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ConfigurationError, LanguageModelError, ValidationError
 from alma.model.fields import JsonObject
-from alma.retrying import Failure, until_answered
+from alma.retry import Failure, until_answered
 
 Role = Literal["system", "user", "assistant"]
 Schema = JsonObject
@@ -52,7 +52,7 @@ class Completion:
     output_tokens: int | None = None
 
 
-class LanguageModel(Closing):
+class LanguageModel(Closeable):
     """Answers messages.
 
     * `complete` returns text, never an empty one, or raises `LanguageModelError` with a sentence that says what to do.

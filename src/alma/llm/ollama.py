@@ -6,9 +6,9 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, LanguageModel, Request
-from alma.llm.deadline import timed
+from alma.llm.sdk import timed
 from alma.redaction.redactor import redact_text
-from alma.retrying import RETRIED_STATUSES, Failure
+from alma.retry import RETRIED_STATUSES, Failure
 
 _DEFAULT_HOST = "http://127.0.0.1:11434"
 

@@ -7,8 +7,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, Request
-from alma.llm.deadline import timed
-from alma.llm.sdk import SdkModel
+from alma.llm.sdk import SdkModel, timed
 from alma.model.secret import Secret
 
 DEFAULT_MODEL = "gpt-4.1-mini"

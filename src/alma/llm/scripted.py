@@ -8,7 +8,7 @@ from typing import Any
 
 from alma.errors import LanguageModelError
 from alma.llm.base import Completion, LanguageModel, Request
-from alma.retrying import Failure
+from alma.retry import Failure
 
 Reply = str | dict[str, Any] | Exception | Callable[[Request], str]
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
-from alma.mcp.greeting import greeted
-from alma.mcp.wire import Wire
+from alma.mcp.handshake import greeted
+from alma.mcp.transport import Wire
 from alma.serving.limits import Limits
 
 DEFAULT_CONFIG = ".alma/config.yaml"

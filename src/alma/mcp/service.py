@@ -18,12 +18,11 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from alma import __version__
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.mcp.continuation import Continuations, Piece, as_text, cut
-from alma.mcp.greeting import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
-from alma.mcp.opening import Opened
-from alma.mcp.server import Options
+from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
+from alma.mcp.server import Options, config_of
 from alma.text.invisible import visible
 
 if TYPE_CHECKING:
@@ -32,6 +31,9 @@ if TYPE_CHECKING:
     from alma.mcp.resources import Resources
     from alma.mcp.tools import Toolbox
     from alma.operations.access import Caller, Grant
+if TYPE_CHECKING:
+    from alma.core import ALMA
+
 
 _log = logging.getLogger("alma.mcp")
 
@@ -51,7 +53,7 @@ Context = ServerRequestContext[Any, Any]
 T = TypeVar("T")
 
 
-class Service(Closing):
+class Service(Closeable):
     """One memory for any number of clients; what is heavy is loaded when the first of them asks for something."""
 
     def __init__(self, options: Options, alma: ALMA | None = None) -> None:
@@ -281,9 +283,48 @@ def failure(error: BaseException) -> types.CallToolResult:
 
 def said_of(error: BaseException) -> tuple[str, str]:
     """The code of an error and the sentence that is told; what nobody raised on purpose is told to the log alone."""
-    from alma.operations.codes import code_of
+    from alma.operations.base import code_of
 
     if isinstance(error, ALMAError):
         return code_of(error), str(error)
     _log.error("a request failed", exc_info=error)
     return "internal_error", "something went wrong inside; the server's log says what"
+
+
+class Opened(Closeable):
+    """One memory for all requests; an attempt to open it that fails is made again by the next request.
+
+    A memory that is given is closed by whoever gave it.
+    """
+
+    def __init__(self, options: Options, given: ALMA | None = None) -> None:
+        self._options = options
+        self._alma = given
+        self._is_given = given is not None
+        self._lock = threading.Lock()
+
+    def alma(self) -> ALMA:
+        """The memory."""
+        with self._lock:
+            if self._alma is None:
+                self._alma = self._open()
+                self._alma.start_expiry()
+            return self._alma
+
+    def close(self) -> None:
+        """Close the memory, if it was opened; one that is still being opened is left to the end of the process."""
+        if self._is_given or not self._lock.acquire(blocking=False):
+            return
+        try:
+            if self._alma is not None:
+                self._alma.close()
+        finally:
+            self._lock.release()
+
+    def _open(self) -> ALMA:
+        from alma.core import ALMA, DEFAULT_PROJECT
+
+        config = config_of(self._options)
+        if config is not None:
+            return ALMA.from_config(config)
+        return ALMA.quickstart(self._options.store, self._options.project or DEFAULT_PROJECT)

@@ -18,10 +18,10 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from alma.mcp.greeting import Greeted
+from alma.mcp.handshake import Greeted
 from alma.mcp.server import Options
 from alma.mcp.service import Service
-from alma.mcp.wire import INVALID_REQUEST, PARSE_ERROR, Wire, refusal
+from alma.mcp.transport import INVALID_REQUEST, PARSE_ERROR, Wire, refusal
 
 FINISH_SECONDS = 10.0
 """How long calls that are at work may go on after the client has closed its end, to give it their answers."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from alma import clock
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ConflictError, NotFoundError, RefusedError, StorageError, UniquenessError, ValidationError
 from alma.memory.audit import AuditTrail
 from alma.memory.entries import Content, changed_memory, checked_changes, new_memory, with_assigned
@@ -45,7 +45,7 @@ class Writer(Protocol):
         ...
 
 
-class Keeper(Closing):
+class Keeper(Closeable):
     """Keeps single memories; see `Journal`, which does so too."""
 
     def __init__(

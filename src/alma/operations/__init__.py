@@ -13,21 +13,20 @@ from alma.operations.facts import FACTS
 from alma.operations.forgetting import FORGETTING
 from alma.operations.history import HISTORY
 from alma.operations.learning import LEARNING
+from alma.operations.maintenance import MAINTENANCE, STATUS
 from alma.operations.memories import MEMORIES
 from alma.operations.relations import RELATIONS
 from alma.operations.sessions import SESSIONS
-from alma.operations.tending import TENDING
-from alma.operations.upkeep import UPKEEP
 from alma.operations.workspace import WORKSPACE
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *LEARNING,
     *FORGETTING,
-    *UPKEEP,
+    *STATUS,
     *MEMORIES,
     *FACTS,
     *CONTEXT,
-    *TENDING,
+    *MAINTENANCE,
     *SESSIONS,
     *WORKSPACE,
     *RELATIONS,

@@ -15,7 +15,19 @@ import pydantic
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from pydantic_core import PydanticSerializationError
 
-from alma.errors import ALMAError, PermissionDeniedError, ValidationError
+from alma.errors import (
+    ALMAError,
+    ConfigurationError,
+    ConflictError,
+    NotFoundError,
+    PermissionDeniedError,
+    ProviderError,
+    RefusedError,
+    RetrievalError,
+    ScopeViolationError,
+    StorageError,
+    ValidationError,
+)
 from alma.memory.audit import asked_by
 from alma.model.common import LONGEST_TEXT
 from alma.model.fields import LONGEST_NAME, JsonObject, Refused, check_text
@@ -213,3 +225,25 @@ def _reason(message: str) -> str:
         if said.startswith(start):
             return "must " + said[len(start) :]
     return f"is not valid: {said}"
+
+
+# The Orchestrator's codes, and conflict, refused and unavailable besides; the first that fits counts.
+_CODES: tuple[tuple[type[BaseException], str], ...] = (
+    (PermissionDeniedError, "permission_denied"),
+    (ScopeViolationError, "permission_denied"),
+    (ConflictError, "conflict"),
+    (ValidationError, "validation_error"),
+    (RefusedError, "refused"),
+    (RetrievalError, "search_error"),
+    (ProviderError, "unavailable"),
+    (StorageError, "storage_error"),
+    (ConfigurationError, "invalid_request"),
+    (ALMAError, "invalid_request"),
+)
+
+
+def code_of(error: BaseException) -> str:
+    """The word for an error; what nobody raised on purpose is an internal error."""
+    if isinstance(error, NotFoundError):
+        return "session_not_found" if error.kind == "session" else "memory_not_found"
+    return next((code for kind, code in _CODES if isinstance(error, kind)), "internal_error")

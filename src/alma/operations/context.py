@@ -11,7 +11,6 @@ from alma.memory.filters import MemoryFilter
 from alma.memory.summary import Sentence
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Name, Operation, Output, Prose, operation
-from alma.operations.memories import GROUP
 
 
 class Summarize(InProject):
@@ -29,7 +28,7 @@ class Summarized(Output):
     degraded: str = ""
 
 
-@operation(GROUP, Right.READ, example={"where": {"types": ["decision"]}, "max_tokens": 200})
+@operation("memories", Right.READ, example={"where": {"types": ["decision"]}, "max_tokens": 200})
 def summarize(caller: Caller, asked: Summarize) -> Summarized:
     """Sum up a session or a time range in the memories' own sentences."""
     session = caller.session(asked.session_id, asked.project_id)
@@ -75,7 +74,7 @@ class Context(Output):
 
 
 @operation(
-    GROUP,
+    "memories",
     Right.READ,
     example={"activity": "fix the login timeout", "files": ["src/login.py"], "git_branch": "main"},
 )

@@ -21,7 +21,6 @@ from alma.model.record import Record
 from alma.model.scope import Scope, alive
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Name, Operation, Output, operation
-from alma.operations.memories import GROUP
 from alma.retrieval.supersession import stated
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
@@ -69,7 +68,7 @@ class _Place:
     where: Predicate = EVERYTHING
 
 
-@operation(GROUP, Right.READ, example={"memory_id": _ID})
+@operation("memories", Right.READ, example={"memory_id": _ID})
 def memory_relations(caller: Caller, asked: OfFact) -> RelationsTold:
     """Say what replaces, denies or repeats a fact, a preference or a general memory: how surely, by which judge, when.
 
@@ -99,7 +98,7 @@ class Distinguished(Output):
     restored: Sequence[str] = Field((), description="What had been merged and is a memory of its own again.")
 
 
-@operation(GROUP, Right.WRITE, idempotent=True, example={"memory_id": _ID, "other_id": _OTHER})
+@operation("memories", Right.WRITE, idempotent=True, example={"memory_id": _ID, "other_id": _OTHER})
 def distinguish_memories(caller: Caller, asked: Distinguish) -> Distinguished:
     """Say that two facts are not the same, and that neither replaces or denies the other.
 
@@ -123,7 +122,7 @@ class FactsCompared(Output):
     related: int = Field(description="How many relations were found, known ones included.")
 
 
-@operation(GROUP, Right.WRITE, takes_long=True, idempotent=True, example={"kind": "domain_knowledge"})
+@operation("memories", Right.WRITE, takes_long=True, idempotent=True, example={"kind": "domain_knowledge"})
 def compare_memories(caller: Caller, asked: CompareFacts) -> FactsCompared:
     """Compare facts that were stored in bulk, as by an import, with the nearest others, and relate what replaces what.
 

@@ -19,7 +19,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, operation
-from alma.operations.learning import GROUP, LearnedId, LearnedKind
+from alma.operations.learning import LearnedId, LearnedKind
 
 Days = Annotated[float, Field(ge=0, le=365_000)]
 
@@ -35,7 +35,7 @@ class Forgotten(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.DELETE,
     destructive=True,
     idempotent=True,
@@ -57,7 +57,9 @@ class Forget(InProject):
     dry_run: bool = Field(False, description="Show what would be forgotten, and why, and forget nothing.")
 
 
-@operation(GROUP, Right.DELETE, destructive=True, takes_long=True, example={"older_than_days": 180, "dry_run": True})
+@operation(
+    "learning", Right.DELETE, destructive=True, takes_long=True, example={"older_than_days": 180, "dry_run": True}
+)
 def forget(caller: Caller, asked: Forget) -> Forgotten:
     """Forget old outcomes and heuristics that are hardly trusted; they can be restored until they are purged."""
     scope = caller.project_scope(asked.project_id, asked.agent)
@@ -99,7 +101,7 @@ class ArchivedPage(Output):
     archived: Sequence[Archived]
 
 
-@operation(GROUP, Right.READ, example={"cause": "forgotten"})
+@operation("learning", Right.READ, example={"cause": "forgotten"})
 def list_archived(caller: Caller, asked: ListArchived) -> ArchivedPage:
     """List what was forgotten, archived, merged or quarantined and can be restored."""
     archive, user_id = caller.store.archive, caller.user(asked.user_id)
@@ -136,7 +138,7 @@ class Restored(Output):
     restored: Sequence[str] = Field(description="The ids that are back.")
 
 
-@operation(GROUP, Right.WRITE, idempotent=True, example={"ids": ["01a1e0a2b81e7fc49d0ec9b96de703e8"]})
+@operation("learning", Right.WRITE, idempotent=True, example={"ids": ["01a1e0a2b81e7fc49d0ec9b96de703e8"]})
 def restore(caller: Caller, asked: Restore) -> Restored:
     """Bring back what was forgotten, archived, merged or quarantined."""
     scope, cls = _put_away(caller, asked.project_id, asked.preferences_of)
@@ -153,7 +155,7 @@ class Purged(Output):
     purged: int
 
 
-@operation(GROUP, Right.ADMIN, destructive=True, takes_long=True, example={"retention_days": 30})
+@operation("learning", Right.ADMIN, destructive=True, takes_long=True, example={"retention_days": 30})
 def purge(caller: Caller, asked: Purge) -> Purged:
     """Delete for good what was put away or softly deleted longer ago than this, so that its text is left nowhere."""
     older_than = timedelta(days=asked.retention_days)
@@ -180,7 +182,7 @@ class Consolidated(Output):
     dry_run: bool
 
 
-@operation(GROUP, Right.WRITE, takes_long=True, example={"kind": "heuristic", "dry_run": True})
+@operation("learning", Right.WRITE, takes_long=True, example={"kind": "heuristic", "dry_run": True})
 def consolidate(caller: Caller, asked: Consolidate) -> Consolidated:
     """Merge memories that say the same; what is merged can be restored."""
     scope = caller.project_scope(asked.project_id, asked.agent)

@@ -13,14 +13,30 @@ from alma.learning.recommendation import Assessed
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING
+from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
+from alma.model.scope import Scope
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, Dropped, Explanation, MemorySlice
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
-from alma.operations.paging import paged
+from alma.storage.base import StorageBackend
 
-GROUP = "learning"
+T = TypeVar("T", bound=Record)
+
+# Ids begin with the time they were made at.
+_NEWEST = (Order("id", "desc"),)
+
+
+def paged(
+    storage: StorageBackend, cls: type[T], scope: Scope, where: Predicate, limit: int, cursor: str | None
+) -> tuple[list[T], str | None]:
+    """A page of records, and the cursor that continues behind it."""
+    after = None if cursor is None else Cursor((cursor,), cursor)
+    found = storage.find(cls, scope, where, _NEWEST, limit + 1, after)
+    page = found[:limit]
+    return page, str(page[-1].key) if len(found) > limit else None
+
+
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
 Supersedes = Annotated[
     Sequence[Name], Field(max_length=50, description="Ids of what it replaces, where the judge need not find out.")
@@ -88,7 +104,7 @@ class Retrieved(Output):
         )
 
 
-@operation(GROUP, Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
+@operation("learning", Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
 def retrieve(caller: Caller, asked: Retrieve) -> Retrieved:
     """Hand over the few memories worth knowing before a task.
 
@@ -129,7 +145,7 @@ class LearnedFrom(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.WRITE,
     example={
         "agent": "helena",
@@ -162,7 +178,7 @@ class Separated(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.WRITE,
     example={
         "heuristic_id": "01a1e0a2b81e7fc49d0ec9b96de703e8",
@@ -190,7 +206,7 @@ class FactsLearned(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.WRITE,
     example={
         "agent": "helena",
@@ -231,7 +247,7 @@ class Recommended(Output):
     ranked: Sequence[Assessed] = Field(description="What is known about each strategy; without one, the nearest known.")
 
 
-@operation(GROUP, Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
+@operation("learning", Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
 def recommend(caller: Caller, asked: Recommend) -> Recommended:
     """Say which strategy to use for a task, with the evidence."""
     memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
@@ -260,7 +276,7 @@ class Signals(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.READ,
     example={"strategies": ["retry three times"], "context": "Call the payment service", "agent": "victor"},
 )
@@ -297,7 +313,7 @@ class PreferenceKept(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.WRITE,
     example={"user_id": "ana", "category": "code_style", "preference": "No emoji in documentation"},
 )
@@ -316,7 +332,7 @@ class Preferences(Output):
     preferences: Sequence[UserPreference]
 
 
-@operation(GROUP, Right.READ, example={"user_id": "ana"})
+@operation("learning", Right.READ, example={"user_id": "ana"})
 def list_preferences(caller: Caller, asked: OfUser) -> Preferences:
     """List how a user wants things done."""
     kept = caller.store.storage.get_user_preferences(caller.required_user(asked.user_id), asked.category)
@@ -336,7 +352,7 @@ class KnowledgeKept(Output):
 
 
 @operation(
-    GROUP,
+    "learning",
     Right.WRITE,
     example={"agent": "helena", "domain": "authentication", "fact": "The login form uses JWT with a day of validity"},
 )
@@ -369,7 +385,7 @@ class LearnedPage(Output):
         return cls.model_validate({name: records, "next_cursor": next_cursor})
 
 
-@operation(GROUP, Right.READ, example={"kind": "heuristic", "agent": "helena"})
+@operation("learning", Right.READ, example={"kind": "heuristic", "agent": "helena"})
 def list_learned(caller: Caller, asked: ListLearned) -> LearnedPage:
     """List what was learned, of one kind, page by page."""
     cls, scope = kind_named(asked.kind), caller.project_scope(asked.project_id, asked.agent)
@@ -382,7 +398,7 @@ class LearnedId(InProject):
     id: Name
 
 
-@operation(GROUP, Right.READ, example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation("learning", Right.READ, example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def get_learned(caller: Caller, asked: LearnedId) -> LearnedPage:
     """Read one thing that was learned."""
     found = caller.store.storage.get(kind_named(asked.kind), asked.id, caller.project_scope(asked.project_id))

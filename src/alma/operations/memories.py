@@ -15,7 +15,6 @@ from alma.model.slice import Dropped
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, Text, operation
 
-GROUP = "memories"
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tags = Annotated[Sequence[Tag], Field(max_length=1_000)]
 Json = Mapping[str, Any]
@@ -76,7 +75,7 @@ class MemoryKept(Output):
 
 
 @operation(
-    GROUP,
+    "memories",
     Right.WRITE,
     example={"content": "We chose PostgreSQL for its row locks.", "memory_type": "decision", "tags": ["database"]},
 )
@@ -98,7 +97,7 @@ class MemoryId(InProject):
     user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
 
 
-@operation(GROUP, Right.READ, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation("memories", Right.READ, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def get_memory(caller: Caller, asked: MemoryId) -> MemoryKept:
     """Read a memory by its id."""
     scope, by, journal = caller.scope(asked.project_id), caller.by(user_id=asked.user_id), caller.store.journal
@@ -118,7 +117,7 @@ class UpdateMemory(Described):
 
 
 @operation(
-    GROUP,
+    "memories",
     Right.WRITE,
     idempotent=True,
     example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "title": "Row locks", "reason": "clearer"},
@@ -153,7 +152,7 @@ class Deleted(Output):
 
 
 @operation(
-    GROUP,
+    "memories",
     Right.DELETE,
     idempotent=True,
     destructive=True,
@@ -179,7 +178,7 @@ class RestoreMemory(MemoryId):
     reason: Prose | None = None
 
 
-@operation(GROUP, Right.WRITE, idempotent=True, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation("memories", Right.WRITE, idempotent=True, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def restore_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
     """Bring a softly deleted memory back."""
     scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
@@ -203,7 +202,7 @@ class MemoryPage(Output):
     next_cursor: str | None = Field(None, description="Give it as cursor for the next page; missing at the end.")
 
 
-@operation(GROUP, Right.READ, example={"where": {"types": ["decision"], "tags": ["database"]}, "limit": 20})
+@operation("memories", Right.READ, example={"where": {"types": ["decision"], "tags": ["database"]}, "limit": 20})
 def list_memories(caller: Caller, asked: ListMemories) -> MemoryPage:
     """Read many memories: these ids, or all that a filter lets through, sorted and page by page."""
     page = caller.store.journal.batch_read(
@@ -247,7 +246,7 @@ class Hits(Output):
     why_not: Dropped | None = None
 
 
-@operation(GROUP, Right.READ, example={"query": "Why did we choose PostgreSQL?", "limit": 5})
+@operation("memories", Right.READ, example={"query": "Why did we choose PostgreSQL?", "limit": 5})
 def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
     """Find the memories that answer a question, each with the reasons for its score."""
     found = caller.store.journal.search(
@@ -291,7 +290,7 @@ class BulkDeleted(Output):
 
 
 @operation(
-    GROUP,
+    "memories",
     Right.DELETE,
     destructive=True,
     takes_long=True,

@@ -15,7 +15,6 @@ from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, operation
 from alma.session.manager import SessionManager
 
-_GROUP = "sessions"
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 Label = Annotated[str, StringConstraints(max_length=200)]
 Lines = Annotated[Sequence[Prose], Field(max_length=100)]
@@ -42,7 +41,9 @@ class SessionOpen(Output):
     previous: Session | None = Field(default=None, description="The session that was left, when switching.")
 
 
-@operation(_GROUP, Right.WRITE, example={"name": "Fix the login", "goal": "Users stay logged in", "agent": "helena"})
+@operation(
+    "sessions", Right.WRITE, example={"name": "Fix the login", "goal": "Users stay logged in", "agent": "helena"}
+)
 def create_session(caller: Caller, asked: CreateSession) -> SessionOpen:
     """Open a session, which memories and agent states can belong to."""
     caller.session(asked.parent_session_id, asked.project_id)
@@ -63,7 +64,7 @@ class SessionId(InProject):
     session_id: Name
 
 
-@operation(_GROUP, Right.READ, example={"session_id": _ID})
+@operation("sessions", Right.READ, example={"session_id": _ID})
 def get_session(caller: Caller, asked: SessionId) -> SessionOpen:
     """Read a session."""
     return SessionOpen(session=caller.store.sessions.require(asked.session_id, caller.scope(asked.project_id)))
@@ -81,7 +82,7 @@ class SessionList(Output):
     sessions: Sequence[Session]
 
 
-@operation(_GROUP, Right.READ, example={"active": True})
+@operation("sessions", Right.READ, example={"active": True})
 def list_sessions(caller: Caller, asked: ListSessions) -> SessionList:
     """List sessions, the newest first."""
     scope = caller.scope(asked.project_id, agent=asked.agent)
@@ -95,7 +96,7 @@ class SwitchSession(SessionId):
     reopen: bool = Field(False, description="Open it again if it was ended.")
 
 
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"session_id": _ID})
+@operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID})
 def switch_session(caller: Caller, asked: SwitchSession) -> SessionOpen:
     """Make another session the current one."""
     scope = caller.scope(asked.project_id)
@@ -108,7 +109,7 @@ class EndSession(SessionId):
     archive: bool = Field(False, description="Put it away as well.")
 
 
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"session_id": _ID, "summary": "Fixed.", "archive": False})
+@operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID, "summary": "Fixed.", "archive": False})
 def end_session(caller: Caller, asked: EndSession) -> SessionOpen:
     """End a session, with a summary."""
     scope = caller.scope(asked.project_id)
@@ -122,7 +123,7 @@ class SessionRemoved(Output):
     deleted: bool
 
 
-@operation(_GROUP, Right.DELETE, destructive=True, idempotent=True, example={"session_id": _ID})
+@operation("sessions", Right.DELETE, destructive=True, idempotent=True, example={"session_id": _ID})
 def delete_session(caller: Caller, asked: SessionId) -> SessionRemoved:
     """Delete a session; the knowledge it led to stays."""
     scope = caller.scope(asked.project_id)
@@ -162,7 +163,7 @@ def _in_mind(held: Any) -> InMind:
     )
 
 
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"session_id": _ID, "memory_ids": [_ID]})
+@operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID, "memory_ids": [_ID]})
 def hold_memories(caller: Caller, asked: HoldMemories) -> InMind:
     """Hold memories in a session's context window; the least useful go when there is no room."""
     held = caller.store.working.hold(
@@ -181,7 +182,7 @@ class WorkingSetOf(SessionId):
     user_id: Name | None = _ASKING
 
 
-@operation(_GROUP, Right.READ, example={"session_id": _ID})
+@operation("sessions", Right.READ, example={"session_id": _ID})
 def working_set(caller: Caller, asked: WorkingSetOf) -> InMind:
     """Read what a session holds in its context window."""
     scope = caller.scope(asked.project_id)
@@ -197,7 +198,7 @@ class Released(Output):
     released: int
 
 
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"session_id": _ID, "memory_ids": [_ID]})
+@operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID, "memory_ids": [_ID]})
 def release_memories(caller: Caller, asked: ReleaseMemories) -> Released:
     """Let memories go from a session's context window; they are not forgotten."""
     scope = caller.scope(asked.project_id)
@@ -234,7 +235,7 @@ def _manager(caller: Caller, asked_project: str | None) -> SessionManager:
 
 
 @operation(
-    _GROUP,
+    "sessions",
     Right.WRITE,
     example={"session_id": _ID, "agent": "helena", "last_action": "wrote the test", "next_steps": ["make it pass"]},
 )
@@ -252,7 +253,7 @@ class LatestHandoff(InProject):
     max_tokens: int = Field(500, ge=0, le=100_000)
 
 
-@operation(_GROUP, Right.READ, example={"agent": "helena"})
+@operation("sessions", Right.READ, example={"agent": "helena"})
 def latest_handoff(caller: Caller, asked: LatestHandoff) -> HandedOver:
     """Read what the last session of an agent left for the next."""
     manager, agent = _manager(caller, asked.project_id), caller.agent(asked.agent)
@@ -289,7 +290,7 @@ def _state_owner(caller: Caller, asked: StateOf) -> tuple[str, str | None]:
     return caller.agent(asked.agent), caller.session(asked.session_id, asked.project_id)
 
 
-@operation(_GROUP, Right.WRITE, idempotent=True, example={"agent": "helena", "state": {"step": 3}})
+@operation("sessions", Right.WRITE, idempotent=True, example={"agent": "helena", "state": {"step": 3}})
 def save_agent_state(caller: Caller, asked: SaveState) -> StateKept:
     """Keep where an agent left off."""
     agent, session = _state_owner(caller, asked)
@@ -304,13 +305,13 @@ def save_agent_state(caller: Caller, asked: SaveState) -> StateKept:
     return StateKept(state=kept)
 
 
-@operation(_GROUP, Right.READ, example={"agent": "helena"})
+@operation("sessions", Right.READ, example={"agent": "helena"})
 def load_agent_state(caller: Caller, asked: StateOf) -> StateKept:
     """Read where an agent left off."""
     return StateKept(state=caller.store.states.load(*_state_owner(caller, asked)))
 
 
-@operation(_GROUP, Right.DELETE, destructive=True, idempotent=True, example={"agent": "helena"})
+@operation("sessions", Right.DELETE, destructive=True, idempotent=True, example={"agent": "helena"})
 def clear_agent_state(caller: Caller, asked: StateOf) -> StateCleared:
     """Forget where an agent left off."""
     return StateCleared(cleared=caller.store.states.clear(*_state_owner(caller, asked), by=caller.by()))

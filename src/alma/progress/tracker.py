@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from alma.bootstrap.stores import StoreUser
 from alma.clock import new_id
 from alma.errors import ValidationError
 from alma.memory.updates import Screen, screened, without_secrets
@@ -18,7 +19,6 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
-from alma.owning import OwnStore
 from alma.progress import changes
 from alma.progress.changes import BLOCKED_REASON
 from alma.progress.strategies import OPEN, Strategy, begun, is_for, ranked
@@ -42,7 +42,7 @@ _EDITABLE = (
 _RECENT = 5
 
 
-class ProgressTracker(OwnStore):
+class ProgressTracker(StoreUser):
     """What is to be done in a project; without a store, in memory only."""
 
     def __init__(

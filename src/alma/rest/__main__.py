@@ -19,8 +19,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--require-key", action="store_true", help="let nobody in without a key, not even from here")
     given = parser.parse_args(arguments)
     try:
-        from alma.rest.greeting import greeting
-        from alma.rest.server import serve
+        from alma.rest.server import greeting, serve
 
         serve(
             given.config,

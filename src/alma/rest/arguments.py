@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from alma.errors import ValidationError
 from alma.model.fields import JsonObject
 from alma.operations.base import Operation
-from alma.rest.answers import ArgumentError, HttpError
+from alma.rest.responses import ArgumentError, HttpError
 
 DEEPEST = 64
 MOST_VALUES = 20

@@ -14,7 +14,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import anyio.to_thread
+
+from alma import __version__
+from alma.core import ALMA, DEFAULT_PROJECT
 from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
+from alma.mcp.http import asgi_app
+from alma.model.fields import JsonObject
+from alma.process import return_unused_memory, share_heaps
+from alma.rest.middleware import ROUTE, Gate
+from alma.rest.openapi import CONTENT_POLICY, document, page
+from alma.rest.options import ServiceOptions
+from alma.rest.responses import HttpError, json_response
+from alma.rest.routes import Route, routes
+from alma.rest.service import Service
+from alma.serving.server import Server, counting_repeated_lines, server_config
 
 try:
     import httptools  # noqa: F401 - needed below, and told of here
@@ -29,22 +43,6 @@ try:
     from starlette.types import ASGIApp, Receive, Scope, Send
 except ImportError as exc:
     raise MissingDependencyError((exc.name or "fastapi").partition(".")[0], "server") from exc
-
-from alma import __version__
-from alma.core import ALMA, DEFAULT_PROJECT
-from alma.mcp.http import asgi_app
-from alma.model.fields import JsonObject
-from alma.rest.answers import HttpError, json_response
-from alma.rest.gate import ROUTE, Gate
-from alma.rest.openapi import document
-from alma.rest.options import ServiceOptions
-from alma.rest.pages import CONTENT_POLICY, page
-from alma.rest.routes import Route, routes
-from alma.rest.service import Service
-from alma.rest.upkeep import trim_when_idle
-from alma.returning import share_heaps
-from alma.serving.repeated import counting_repeated_lines
-from alma.serving.server import Server, server_config
 
 MCP_PATH = "/mcp"
 DEFAULT_CONFIG = Path(".alma/config.yaml")
@@ -290,3 +288,57 @@ class _Fork:
             await self._mcp(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+
+_EVERY_SECONDS = 10.0
+
+
+async def trim_when_idle(answered: Callable[[], int]) -> None:
+    """Give memory back whenever nothing was answered for a while, until this is cancelled."""
+    seen, trimmed = -1, -1
+    while True:
+        await asyncio.sleep(_EVERY_SECONDS)
+        now = answered()
+        if now == seen and now != trimmed:
+            await anyio.to_thread.run_sync(return_unused_memory)
+            trimmed = now
+        seen = now
+
+
+def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str:
+    """How to connect a client to the service at this address."""
+    header = " -H 'Authorization: Bearer alma_…'" if options.needs_key else ""
+    lines = [
+        f"ALMA answers at {address}   (stop it with Ctrl-C)",
+        "",
+        f"  for people   {address}/docs",
+        f"  OpenAPI      {address}/openapi.json",
+    ]
+    if has_mcp and options.mcp:
+        lines += [
+            f"  MCP          {address}/mcp",
+            "               for example  claude mcp add --transport http alma " + f"{address}/mcp",
+        ]
+    lines += [
+        "",
+        "Try it:",
+        f"  curl {address}/v1/learn{header} -H 'Content-Type: application/json' \\",
+        """    -d '{"agent": "helena", "task": "Test the login form", "outcome": "success",""",
+        """         "strategy_used": "wait for the network to be idle"}'""",
+        "",
+        f"  curl {address}/v1/retrieve{header} -H 'Content-Type: application/json' \\",
+        """    -d '{"agent": "helena", "task": "Test the sign-up form"}'""",
+        "",
+        "From Python:",
+        "  from alma.client import Client",
+        f'  print(Client("{address}").retrieve("Test the sign-up form", agent="helena").prompt)',
+        "",
+        _who_is_let_in(options),
+    ]
+    return "\n".join(lines)
+
+
+def _who_is_let_in(options: ServiceOptions) -> str:
+    if options.needs_key:
+        return "Every request needs a key: make one with  alma keys create"
+    return "Only this machine reaches it. Once a key was made (alma keys create), every request needs one."

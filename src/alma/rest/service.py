@@ -23,15 +23,15 @@ from alma.model.learning import Heuristic
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Grant
-from alma.rest.answers import ArgumentError, HttpError, error_of, error_response, json_response
 from alma.rest.arguments import as_described, body_of, check_plain
-from alma.rest.gate import GRANT, REQUEST_ID, ROUTE, VALID
+from alma.rest.etags import if_unchanged, is_unchanged, tag_of
+from alma.rest.event_stream import Streams
+from alma.rest.idempotency import Answered, Asked, Once, digest_of
 from alma.rest.metrics import MEDIA_TYPE, Metrics
-from alma.rest.once import Answered, Asked, Once, digest_of
+from alma.rest.middleware import GRANT, REQUEST_ID, ROUTE, VALID
 from alma.rest.options import ServiceOptions
+from alma.rest.responses import ArgumentError, HttpError, error_of, error_response, json_response
 from alma.rest.routes import Route
-from alma.rest.streams import Streams
-from alma.rest.tags import if_unchanged, is_unchanged, tag_of
 
 _log = logging.getLogger("alma.rest")
 

@@ -10,7 +10,7 @@ from itertools import islice
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError
 from alma.model.vector import Vector
-from alma.retrying import no_longer_than
+from alma.retry import no_longer_than
 from alma.storage.base import StorageBackend
 
 _log = logging.getLogger("alma.retrieval")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from alma.bootstrap.stores import StoreUser
 from alma.clock import new_id, now
 from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
 from alma.memory.sessions import Sessions, created, end_session, locked, open_session
@@ -16,7 +17,6 @@ from alma.model.governance import Attribution
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
-from alma.owning import OwnStore
 from alma.session.context import PreviousSession, SessionContext, handoff_topics, open_topic
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ QUICK_RELOAD_TOKENS = 400
 _OPEN_SHOWN = 5
 
 
-class SessionManager(OwnStore):
+class SessionManager(StoreUser):
     """The sessions of a project's agents; without a store, in memory only.
 
     Helena is helena, unless `any_case` is False: what one left, the other finds. With a `user_id`, only the sessions

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from alma.clock import new_id, now
-from alma.closing import Closing
+from alma.closeable import Closeable
 from alma.errors import ConflictError, StorageError, UniquenessError
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.storage.changes import Listener, changes_of, tell
@@ -23,7 +23,7 @@ Result = TypeVar("Result")
 _ATTEMPTS = 5
 
 
-class TransactionalStore(Closing):
+class TransactionalStore(Closeable):
     """What runs transactions, one at a time in each thread."""
 
     def __init__(self) -> None:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from alma.transfer.backup import BackedUp, backup_store, restore_store
 from alma.transfer.exporting import Exported, export_store
-from alma.transfer.importing import ExportHeader, import_store, verify_export
-from alma.transfer.limits import Limits
-from alma.transfer.merging import merge_stores
+from alma.transfer.importing import ExportHeader, import_store, merge_stores, verify_export
+from alma.transfer.lines import Limits
 from alma.transfer.report import Conflict, Refused, Renamed, TransferReport
 
 __all__ = [

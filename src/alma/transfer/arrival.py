@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,8 +17,7 @@ from alma.model.record import Record, RecordSpec
 from alma.storage import versions
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import to_document
-from alma.transfer.counters import READ_AT, content_digest, counters_of, shared_version
-from alma.transfer.ledger import NO_LEDGER, Entry, Ledger
+from alma.transfer.ledger import NO_LEDGER, READ_AT, Entry, Ledger, content_digest, counters_of, shared_version
 from alma.transfer.names import Names
 from alma.transfer.parcels import EVERYWHERE, Parcel, versions_of
 from alma.transfer.report import Conflict, Refused, TransferReport
@@ -297,3 +297,21 @@ def _last_versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> di
 
 def _deleted_since(last: MemoryVersion | None, record: Record) -> bool:
     return last is not None and last.change_type is ChangeType.DELETED and last.created_at > changed_at(record)
+
+
+class _TakenBackError(Exception):
+    """Ends a transaction on purpose."""
+
+
+@contextmanager
+def undone(storage: StorageBackend, by: Attribution, *, only_if: bool) -> Iterator[None]:
+    """Take back what is stored inside, where that is asked for."""
+    if not only_if:
+        yield
+        return
+    try:
+        with storage.transaction(by):
+            yield
+            raise _TakenBackError
+    except _TakenBackError:
+        return

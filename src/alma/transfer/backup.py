@@ -14,8 +14,7 @@ from alma.model.memory import MemoryVersion
 from alma.storage.base import Capability, StorageBackend
 from alma.transfer.exporting import export_store
 from alma.transfer.importing import import_store, verify_export
-from alma.transfer.limits import UNLIMITED
-from alma.transfer.lines import written
+from alma.transfer.lines import UNLIMITED, written
 from alma.transfer.parcels import EVERYWHERE, TRAVELLING
 from alma.transfer.report import OnProgress
 

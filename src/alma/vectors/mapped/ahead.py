@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from alma.model.query import Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.per_process import PerProcess
+from alma.process import PerProcess
 from alma.storage.base import Transaction, VectorQuestion
 from alma.vectors.mapped.ranking import Ranking, Scanned
 from alma.vectors.mapped.state import Ready

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from alma.errors import ConflictError
 from alma.model.fields import JsonObject
-from alma.rest.answers import HttpError
+from alma.rest.responses import HttpError
 
 T = TypeVar("T")
 

@@ -18,7 +18,7 @@ from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from alma.cli.safe import safe, safe_json
+from alma.cli.escaping import safe, safe_json
 
 Schema = Annotated[
     str | None, typer.Option(metavar="NAME", help="The PostgreSQL schema that holds ALMA's tables; public by default.")

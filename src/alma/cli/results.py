@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from alma.cli.options import quoted
-from alma.cli.shown import cell, console, say, show_card, show_table, warn
+from alma.cli.output import cell, console, say, show_card, show_table, warn
 from alma.operations.base import Operation
 
 Json = Mapping[str, Any]

@@ -9,11 +9,11 @@ from typing import Annotated, Any
 
 import typer
 
-from alma.cli.lazy import Listing, application, examples, unknown
+from alma.cli.app import Listing, application, examples, unknown
 from alma.cli.options import Field, arguments, arguments_of, fields_of, parameters_of, quoted
-from alma.cli.places import Config, Store, open_memory
-from alma.cli.rendered import show_result
-from alma.cli.shown import AsJson, progress_of, show_json
+from alma.cli.output import AsJson, progress_of, show_json
+from alma.cli.results import show_result
+from alma.cli.store_options import Config, Store, open_memory
 from alma.errors import ConfigurationError, PermissionDeniedError, ValidationError
 from alma.operations import OPERATIONS
 from alma.operations.access import Caller, Right

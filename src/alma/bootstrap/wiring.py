@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from alma.bootstrap.makers import create_cache, create_embedder
-from alma.bootstrap.models import judge_of, language_model_of
+from alma.bootstrap.construct import construct
+from alma.bootstrap.providers import (
+    create_cache,
+    create_embedder,
+    embedding_options,
+    judge_of,
+    language_model_of,
+    with_config_keys,
+)
 from alma.bootstrap.stores import FILE_SCHEME, is_sqlite, open_storage
 from alma.errors import ConfigurationError, MissingDependencyError
-from alma.fitting import made
 from alma.paths import at_home
 
 if TYPE_CHECKING:
@@ -116,7 +122,6 @@ def judge_of_file(path: str | Path | None) -> Judge:
 def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
     """The provider of vectors that a configuration file describes, or the one asked for, and what it says about it."""
     from alma.config.loader import load_settings
-    from alma.config.options import embedding_options
 
     settings = load_settings(path)
     chosen = provider or settings.embedding_provider.value
@@ -191,15 +196,13 @@ def _redactor_of(settings: Settings) -> Redactor | None:
 
 
 def _embedder_of(settings: Settings) -> EmbeddingProvider:
-    from alma.config.options import embedding_options, in_its_words
-
     provider = settings.embedding_provider
     try:
         embedder = create_embedder(provider, **embedding_options(settings, provider))
     except MissingDependencyError:
         raise
     except ConfigurationError as exc:
-        raise in_its_words(exc, provider) from exc
+        raise with_config_keys(exc, provider) from exc
     if settings.embedding_dim not in (None, embedder.dimension):
         raise ConfigurationError(
             f"embedding_dim is {settings.embedding_dim}, but {embedder.model} makes vectors of {embedder.dimension}: "
@@ -248,7 +251,7 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
         storage,
         embedder,
         cache_ttl_seconds=chosen.cache_ttl_seconds,
-        scoring_weights=made(ScoringWeights, "retrieval.scoring_weights", chosen.scoring_weights.model_dump()),
+        scoring_weights=construct(ScoringWeights, "retrieval.scoring_weights", chosen.scoring_weights.model_dump()),
         recency_half_life_days=chosen.recency_half_life_days,
         min_score_threshold=chosen.min_score_threshold,
         cache=create_cache(chosen.cache, **options),

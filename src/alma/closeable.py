@@ -1,4 +1,4 @@
-"""Closing: what holds something open lets go of it, at the latest at the end of a with statement."""
+"""Closeable: what holds something open lets go of it, at the latest at the end of a with statement."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 
-class Closing(ABC):
+class Closeable(ABC):
     """Whatever is closed with `close()`, which the end of a with statement calls."""
 
     @abstractmethod

@@ -9,15 +9,101 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
+from alma import __version__
 from alma.clock import now
 from alma.learning.forgetting import Pruned
+from alma.learning.health import MemoryHealthMonitor
 from alma.learning.policy import PrunePolicy
 from alma.memory.filters import MemoryFilter
+from alma.model.learning import Heuristic, UserPreference
 from alma.model.memory import Layer, Memory
+from alma.model.query import And, Compare
+from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Name, Operation, Output, Share, operation
-from alma.operations.memories import GROUP, MemoryId, MemoryKept, RestoreMemory
+from alma.operations.base import InProject, Input, Name, Operation, Output, Share, operation
+from alma.operations.memories import MemoryId, MemoryKept, RestoreMemory
 from alma.sync.reembed import reembed
+
+
+class StatsOf(InProject):
+    agent: Name | None = None
+
+
+class Stats(Output):
+    project_id: str
+    agent: str | None = None
+    counts: Mapping[str, Any]
+
+
+@operation("learning", Right.READ, example={"agent": "helena"})
+def stats(caller: Caller, asked: StatsOf) -> Stats:
+    """Count the memories of each kind, of one agent or of all."""
+    memory, agent = caller.memory(asked.project_id), caller.any_agent(asked.agent)
+    alive = And(Compare("is_active", "eq", True), Compare("is_archived", "eq", False))
+    general = memory.storage.count(Memory, caller.scope(asked.project_id, agent=asked.agent), alive)
+    counts = {**memory.get_stats(agent), "memories_count": general}
+    if caller.grant.is_limited:
+        # Preferences are all users', and how many others have is nothing a limited key is told.
+        user = caller.user()
+        own = 0 if user is None else memory.storage.count(UserPreference, Scope(user_id=user))
+        counts["total_count"] += own - counts["preferences_count"]
+        counts["preferences_count"] = own
+    return Stats(project_id=memory.project_id, agent=agent, counts=counts)
+
+
+class HealthOf(InProject):
+    pass
+
+
+class Health(Output):
+    healthy: bool
+    total: int
+    archived: int
+    quarantined: int
+    stale_share: float
+    duplicates_share: float
+    recommendations: Sequence[str]
+
+
+@operation("learning", Right.READ, takes_long=True, example={})
+def memory_health(caller: Caller, asked: HealthOf) -> Health:
+    """Say how fresh, trusted and distinct the memories of a project are, and what to do about it."""
+    report = MemoryHealthMonitor(caller.store.storage).report(caller.project_scope(asked.project_id))
+    return Health(
+        healthy=report.is_healthy,
+        total=report.total,
+        archived=report.archived,
+        quarantined=report.quarantined,
+        stale_share=report.stale_share,
+        duplicates_share=report.duplicates_share,
+        recommendations=report.recommendations,
+    )
+
+
+class Nothing(Input):
+    pass
+
+
+class Alive(Output):
+    status: str
+    version: str
+    storage: str
+    embedding_model: str
+
+
+@operation("service", Right.READ, example={})
+def health(caller: Caller, asked: Nothing) -> Alive:
+    """Say whether the memory answers, and what it runs on."""
+    storage = caller.store.storage
+    storage.require_in_place()
+    storage.count(Heuristic, Scope(project_id=caller.store.project_id), Compare("id", "eq", "-"))
+    return Alive(
+        status="ok", version=__version__, storage=type(storage).__name__, embedding_model=caller.store.embedder.model
+    )
+
+
+STATUS: tuple[Operation[Any, Any], ...] = (stats, memory_health, health)
+
 
 _LAYER_FLAGS = tuple(f"layer_{layer}" for layer in Layer)
 
@@ -40,7 +126,7 @@ class PromotionsMade(Output):
     dry_run: bool
 
 
-@operation(GROUP, Right.WRITE, idempotent=True, example={"dry_run": True})
+@operation("memories", Right.WRITE, idempotent=True, example={"dry_run": True})
 def promote_memories(caller: Caller, asked: Promote) -> PromotionsMade:
     """Raise what proved useful from a session to the project, or from the project to everywhere."""
     made = caller.store.journal.promote(
@@ -61,7 +147,7 @@ def promote_memories(caller: Caller, asked: Promote) -> PromotionsMade:
     )
 
 
-@operation(GROUP, Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
+@operation("memories", Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
 def demote_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
     """Take a memory's last promotion back."""
     scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
@@ -78,7 +164,7 @@ class Judged(Output):
     helpful: bool
 
 
-@operation(GROUP, Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "helpful": True})
+@operation("memories", Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "helpful": True})
 def mark_helpful(caller: Caller, asked: Judge) -> Judged:
     """Say that a memory helped, or did not; it counts towards its promotion."""
     by = caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id))
@@ -103,7 +189,7 @@ class Analytics(Output):
     last_created: datetime | None = None
 
 
-@operation(GROUP, Right.READ, takes_long=True, example={})
+@operation("memories", Right.READ, takes_long=True, example={})
 def get_memory_analytics(caller: Caller, asked: Analyse) -> Analytics:
     """Say what a project's memories are like and how they are used."""
     caller.store.journal.flush()
@@ -136,7 +222,7 @@ class Decayed(Output):
     items: Sequence[Pruned]
 
 
-@operation(GROUP, Right.DELETE, destructive=True, takes_long=True, example={"dry_run": True})
+@operation("memories", Right.DELETE, destructive=True, takes_long=True, example={"dry_run": True})
 def process_memory_decay(caller: Caller, asked: Decay) -> Decayed:
     """Archive the memories that decayed too far or expired; they can be restored."""
     policy = PrunePolicy(min_strength=asked.min_strength)
@@ -155,7 +241,7 @@ class Reindexed(Output):
     embedded: int = Field(description="How many vectors were made.")
 
 
-@operation(GROUP, Right.ADMIN, takes_long=True, idempotent=True, example={})
+@operation("memories", Right.ADMIN, takes_long=True, idempotent=True, example={})
 def reindex_memories(caller: Caller, asked: Reindex) -> Reindexed:
     """Make the vectors that are missing, for the whole store."""
     caller.require_unlimited("reindexing")
@@ -165,7 +251,7 @@ def reindex_memories(caller: Caller, asked: Reindex) -> Reindexed:
     return Reindexed(model=embedder.model, embedded=made)
 
 
-TENDING: tuple[Operation[Any, Any], ...] = (
+MAINTENANCE: tuple[Operation[Any, Any], ...] = (
     promote_memories,
     demote_memory,
     mark_helpful,

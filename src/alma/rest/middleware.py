@@ -21,11 +21,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from alma.access import ApiKeys
 from alma.clock import new_id
 from alma.operations.access import OWNER, Grant
-from alma.rest.answers import HttpError, error_of, error_response
 from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
+from alma.rest.responses import HttpError, error_of, error_response
 from alma.serving.connections import address_of
-from alma.serving.rates import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
+from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
 
 _log = logging.getLogger("alma.rest")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from alma.errors import ConfigurationError, ProviderError
-from alma.returning import return_unused_memory
+from alma.process import return_unused_memory
 
 
 def load_session(model: Path, threads: int, error: type[ProviderError]) -> Any:

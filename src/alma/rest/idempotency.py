@@ -20,7 +20,7 @@ from alma.errors import ALMAError, ConflictError
 from alma.model.governance import KeptAnswer
 from alma.model.query import Compare
 from alma.model.scope import Scope
-from alma.rest.answers import HttpError
+from alma.rest.responses import HttpError
 from alma.storage.base import StorageBackend, Transaction
 
 _log = logging.getLogger("alma.rest")

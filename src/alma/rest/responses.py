@@ -18,7 +18,7 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.fields import JsonObject
-from alma.operations.codes import code_of
+from alma.operations.base import code_of
 
 _STATUS_OF_CODE: Mapping[str, int] = {
     "invalid_request": 400,

@@ -1,0 +1,254 @@
+"""Create embedders, caches, language models, judges and graph stores from a provider name and constructor options."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from alma.bootstrap.construct import construct
+from alma.bootstrap.stores import open_storage
+from alma.errors import ConfigurationError, shown
+
+if TYPE_CHECKING:
+    from alma.cache.base import CacheBackend
+    from alma.config.settings import Settings
+    from alma.embeddings.base import EmbeddingProvider
+    from alma.graph.base import GraphStore
+    from alma.judge.base import Judge
+    from alma.llm.base import LanguageModel
+    from alma.redaction.redactor import Redactor
+    from alma.storage.base import StorageBackend
+
+T = TypeVar("T")
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Provider:
+    """A class (module:name), imported when it is needed, and the environment variables of options not given."""
+
+    target: str
+    environment: Mapping[str, str] | None = None
+
+    def create(self, what: str, options: Options) -> Any:
+        module, _, name = self.target.partition(":")
+        defaults = {option: os.environ.get(name, "") for option, name in (self.environment or {}).items()}
+        return construct(getattr(import_module(module), name), what, {**defaults, **options})
+
+
+_OPENAI = {"api_key": "OPENAI_API_KEY"}
+_AZURE_OPENAI = {"endpoint": "AZURE_OPENAI_ENDPOINT", "api_key": "AZURE_OPENAI_API_KEY"}
+_ANTHROPIC = {"api_key": "ANTHROPIC_API_KEY"}
+
+_EMBEDDERS = {
+    "local": _Provider("alma.embeddings.local:LocalEmbedder"),
+    "openai": _Provider("alma.embeddings.openai:OpenAIEmbedder", _OPENAI),
+    "azure": _Provider("alma.embeddings.azure:AzureEmbedder", _AZURE_OPENAI),
+    "mock": _Provider("alma.embeddings.mock:MockEmbedder"),
+}
+_CACHES = {
+    "memory": _Provider("alma.cache.local:RetrievalCache"),
+    "redis": _Provider("alma.cache.redis:RedisCache"),
+    "null": _Provider("alma.cache.base:NullCache"),
+}
+_LANGUAGE_MODELS = {
+    "openai": _Provider("alma.llm.openai:OpenAIModel", _OPENAI),
+    "azure": _Provider("alma.llm.azure:AzureOpenAIModel", _AZURE_OPENAI),
+    "anthropic": _Provider("alma.llm.anthropic:AnthropicModel", _ANTHROPIC),
+    "ollama": _Provider("alma.llm.ollama:OllamaModel"),
+}
+
+
+def create_embedder(provider: str, cache_size: int | None = None, **options: Any) -> EmbeddingProvider:
+    """The embedding provider with this name: local, openai, azure or mock; `options` are its constructor's.
+
+    API keys and the Azure endpoint default to environment variables. An LRU cache keeps the vectors of the last
+    10,000 texts unless `cache_size` says otherwise; 0 turns it off.
+    """
+    embedder: EmbeddingProvider = _create(_EMBEDDERS, provider, "embedding provider", f"{provider} embeddings", options)
+    if cache_size == 0:
+        return embedder
+    from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder
+
+    return CachedEmbedder(embedder, DEFAULT_CACHE_SIZE if cache_size is None else cache_size)
+
+
+def create_cache(backend: str = "memory", **options: Any) -> CacheBackend:
+    """The cache of retrieval results with this name: memory, redis or null; `options` are its constructor's."""
+    cache: CacheBackend = _create(_CACHES, backend, "cache", f"the {backend} cache", options)
+    return cache
+
+
+def create_language_model(provider: str, **options: Any) -> LanguageModel:
+    """The language model of this provider: openai, azure, anthropic or ollama; `options` are its constructor's.
+
+    API keys and the Azure endpoint default to environment variables.
+    """
+    what = "language model provider"
+    model: LanguageModel = _create(_LANGUAGE_MODELS, _folded(provider), what, f"the {what} {provider!r}", options)
+    return model
+
+
+def local_model() -> tuple[str, int]:
+    """Name and vector length of the default embedding model."""
+    embedder = create_embedder("local", cache_size=0)
+    return embedder.model, embedder.dimension
+
+
+def language_model_of(settings: Settings) -> LanguageModel | None:
+    """The language model that a configuration describes, or None."""
+    if settings.llm is None:
+        return None
+    options = settings.llm.model_dump(exclude={"provider"}, exclude_none=True)
+    try:
+        return create_language_model(settings.llm.provider.value, **options)
+    except ConfigurationError as exc:
+        raise ConfigurationError(f"llm.provider is {settings.llm.provider.value}: {exc}") from exc
+
+
+def judge_of(settings: Settings, llm: LanguageModel | None, redactor: Redactor | None) -> Judge:
+    """The judge that a configuration describes; texts with secrets are never sent to the language model."""
+    from alma.judge import LLMJudge, StrictJudge, default_judge
+
+    match settings.judge:
+        case "strict":
+            return StrictJudge()
+        case "local":
+            return default_judge()
+        case "llm" if llm is not None:
+            return LLMJudge(llm, redactor=redactor)
+        case _:
+            raise ConfigurationError("judge is llm, but llm.provider is missing; add it, or choose local or strict")
+
+
+def _create(providers: Mapping[str, _Provider], name: str, kind: str, what: str, options: Options) -> Any:
+    return _known(providers, name, kind).create(what, options)
+
+
+def _known(table: Mapping[str, T], name: str, kind: str) -> T:
+    if not isinstance(name, str) or name not in table:
+        raise ConfigurationError(f"unknown {kind} {shown(name)}: choose {', '.join(table)}")
+    return table[name]
+
+
+def _folded(name: str) -> str:
+    return name.strip().lower() if isinstance(name, str) else name
+
+
+# ---------------------------------------------------------------------- graph stores
+
+
+def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
+    """The graph store with this name: memory, neo4j, or one inside a store of memories.
+
+    * `memory`: in this process, for as long as it lives.
+    * `neo4j`: `uri`, `username`, `password`, and `database` if it is not the default one.
+    * `storage`: in an open store (`storage=alma.storage`).
+    * `sqlite` (`path`), `postgres` (`dsn`, or `host`, `database` …), `file` (`path`): in a store that is opened and
+      closed with the graph.
+
+    All but `memory` take `project_id`, the project whose graph is read and written, and `redact`, which removes secrets
+    from every text before it is stored (the redactor of ingest by default).
+    """
+    create = _known(_GRAPHS, _folded(backend), "graph store")
+    return create(f"the graph store {backend!r}", options)
+
+
+def _graph_at(option: str, alias: str, address: Callable[[str], str] = str) -> Callable[[str, Options], GraphStore]:
+    """Creates graphs in a store at the path or URL given by an option or its alias."""
+
+    def create(what: str, options: Options) -> GraphStore:
+        place = options.get(option) or options.get(alias)
+        if not place:
+            raise ConfigurationError(f"this graph store needs {option}=…, the path or address of its store")
+        rest = {name: value for name, value in options.items() if name not in (option, alias)}
+        return _graph_in_new_store(
+            lambda more: construct(open_storage, what, {"store": address(str(place)), **more}), what, rest
+        )
+
+    return create
+
+
+def _graph_in_postgres(what: str, options: Options) -> GraphStore:
+    if "host" not in options:
+        return _graph_at("dsn", "url")(what, options)
+    from alma.storage.postgresql import PostgreSQLStorage
+
+    return _graph_in_new_store(lambda place: construct(PostgreSQLStorage, what, place), what, options)
+
+
+def _graph_in_new_store(open_store: Callable[[Options], StorageBackend], what: str, options: Options) -> GraphStore:
+    """A graph that closes its store; options that are not the graph's are the store's."""
+    from alma.graph.relational import StorageGraph
+
+    own = {name: options[name] for name in ("project_id", "by", "redact") if name in options}
+    place = {name: value for name, value in options.items() if name not in own}
+    return construct(StorageGraph, what, {"storage": open_store(place), **own, "close_storage": True})
+
+
+_GRAPHS: dict[str, Callable[[str, Options], GraphStore]] = {
+    "memory": _Provider("alma.graph.memory:InMemoryGraph").create,
+    "neo4j": _Provider("alma.graph.neo4j:Neo4jGraph").create,
+    "storage": _Provider("alma.graph.relational:StorageGraph").create,
+    "sqlite": _graph_at("path", "db_path"),
+    "postgres": _graph_in_postgres,
+    "postgresql": _graph_in_postgres,
+    "file": _graph_at("path", "storage_dir", lambda place: f"file://{place}"),
+}
+
+
+# ---------------------------------------------------------------------- options from a configuration
+
+_CONFIG_KEYS: dict[str, dict[str, tuple[str, ...]]] = {
+    "azure": {
+        "endpoint": ("azure.openai_endpoint", "azure.endpoint"),
+        "api_key": ("azure.openai_key", "azure.key"),
+        "deployment": ("azure.openai_deployment",),
+        "model": ("azure.openai_model",),
+        "api_version": ("azure.openai_api_version",),
+        "dimensions": ("embedding_dim",),
+    },
+    "openai": {
+        "api_key": ("openai.api_key",),
+        "model": ("openai.model",),
+        "base_url": ("openai.base_url",),
+        "dimensions": ("embedding_dim",),
+    },
+    "local": {
+        "folder": ("local.folder",),
+        "model_name": ("local.model_name",),
+        "window": ("local.window",),
+        "threads": ("local.threads",),
+    },
+    "mock": {"dimension": ("embedding_dim",)},
+}
+
+
+def embedding_options(settings: Settings, provider: str) -> dict[str, Any]:
+    """The constructor options of an embedding provider; embedding_dim applies to the configured provider only."""
+    options = {
+        option: next(filter(None, (_value(settings, key) for key in keys)), None)
+        for option, keys in _CONFIG_KEYS.get(provider, {}).items()
+    }
+    if provider != settings.embedding_provider:
+        options = {option: value for option, value in options.items() if not option.startswith("dimension")}
+    return {option: value for option, value in options.items() if value}
+
+
+def with_config_keys(problem: ConfigurationError, provider: str) -> ConfigurationError:
+    """An error about constructor options, with the configuration keys in place of the options."""
+    keys = _CONFIG_KEYS.get(provider, {})
+    options = re.compile(rf"(?<![\w.])({'|'.join(keys)})(?:=…|(?= (?:is|must)\b))")
+    sentence = options.sub(lambda option: keys[option[1]][0], str(problem))
+    return ConfigurationError(f"embedding_provider is {provider}: {sentence}")
+
+
+def _value(settings: Settings, key: str) -> Any:
+    value: Any = settings
+    for step in key.split("."):
+        value = getattr(value, step)
+    return value

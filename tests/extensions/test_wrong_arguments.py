@@ -49,8 +49,8 @@ def alma() -> Iterator[ALMA]:
         (lambda _: WebhookConfig(ADDRESS, memory_types="heuristic"), "memory_types must be a list of kinds"),
         (lambda _: WebhookConfig(ADDRESS, memory_types=[ANYTHING, NOTHING]), "kind must be one of"),
         (lambda _: WebhookConfig(ADDRESS, headers=ANYTHING), "headers must be a dictionary"),
-        (lambda _: create_cache(ANYTHING), "unknown cache .*: choose memory"),
-        (lambda _: create_cache([]), "unknown cache .*: choose memory"),  # type: ignore[arg-type]
+        (lambda _: create_cache(ANYTHING), "unknown cache "),
+        (lambda _: create_cache([]), "unknown cache "),  # type: ignore[arg-type]
         (
             lambda _: DomainMemoryFactory().create_alma("research", "p", "memory://", ANYTHING),
             "embedding_provider must be the name of a provider or an object with",

@@ -55,7 +55,7 @@ def test_a_language_model_alone_does_not_judge(tmp_path: Path) -> None:
         ({"llm": {"provider": "ollama"}}, "llm.provider is ollama: .* without model"),
         (
             {"llm": {"provider": "ollama", "model": "m", "api_key": "x"}},
-            "llm.provider is ollama: .api_key. is no option",
+            "llm.provider is ollama: unknown option .api_key.",
         ),
         ({"llm": {"provider": "ollama", "modell": "llama3.2"}}, "llm.modell is not known; did you mean model"),
     ],

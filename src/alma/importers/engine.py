@@ -28,15 +28,8 @@ from alma.memory.archive import ARCHIVABLE, let_wait, put_aside
 from alma.memory.archive_rows import Bundle
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
-from alma.redaction.redactor import (
-    DEFAULT_REDACTOR,
-    Masked,
-    Redacted,
-    Redactor,
-    checked_redactor,
-    redact_record,
-    redact_text,
-)
+from alma.redaction.nested import Masked, Redacted
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record, redact_text
 from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from alma.memory.entries import ASSIGNED, MEMORY_TYPES, Draft, category_of, importance_for, layers_of, with_assigned
+from alma.memory.entries import ASSIGNED, Draft, category_of, importance_for, layers_of, with_assigned
+from alma.memory.vocabulary import table
 from alma.model.memory import Memory
 from alma.testing import builders as make
 
@@ -49,7 +50,7 @@ def test_importance_follows_type_and_words() -> None:
     assert importance_for(draft("ok", memory_type="decision")).value < plain.value
 
 
-@pytest.mark.parametrize("kind", [*MEMORY_TYPES, "something_else"])
+@pytest.mark.parametrize("kind", [*table("assignment")["importance_of_type"], "something_else"])
 def test_every_type_gets_a_possible_importance_and_a_layer(kind: str) -> None:
     owners: list[dict[str, Any]] = [{"user_id": "ana"}, {"project_id": "shop"}, {"session_id": "s1"}]
     for owner in owners:

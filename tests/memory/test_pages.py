@@ -12,7 +12,7 @@ from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.filters import ALIVE, MemoryFilter, visible
 from alma.memory.journal import Journal
-from alma.memory.layers import COULD_RISE
+from alma.memory.layers import PROMOTABLE
 from alma.model.governance import ANONYMOUS
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Cursor, In, Order, Predicate
@@ -185,5 +185,5 @@ def test_a_session_is_found_by_its_index(sqlite: SQLiteStorage) -> None:
 
 def test_what_could_rise_is_paged_by_an_index(sqlite: SQLiteStorage) -> None:
     with sqlite:
-        found = plan(sqlite, SHOP, And(USUAL, COULD_RISE), after=AFTER)
+        found = plan(sqlite, SHOP, And(USUAL, PROMOTABLE), after=AFTER)
     assert "idx_memories_project_created (project_id=? AND created_at<?)" in found

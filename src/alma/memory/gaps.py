@@ -1,4 +1,4 @@
-"""Gaps: what a project's memory lacks for the work at hand, each with the memories that show it."""
+"""Gaps: what the memories of a project lack for the current work, each with the memories that show it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.memory.mining import ANSWERS, PROBLEMS, Facts, solved
-from alma.memory.relation_detection import files_of, identifiers
+from alma.memory.mining import Facts, solved
+from alma.memory.relation_detection import ANSWERS, PROBLEMS, files_of, identifiers
+from alma.memory.vocabulary import phrases
 from alma.model.common import checked_prose
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or
@@ -21,21 +22,16 @@ from alma.text.tokens import query_terms
 
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500
-_MOST_MEMORIES = 5_000
-_REASON = re.compile(
-    r"\b(?:because|since|so that|due to|in order to|reason|rationale|therefore|thus|otherwise|trade-?off|as it|to avoid"
-    r"|to keep|to make|which lets|motivat\w+|benefit|why)\b",
-    re.IGNORECASE,
-)
+_MAX_MEMORIES = 5_000
 _QUESTION = re.compile(r"\?\s*$|\bopen question\b|^\s*(?:todo|tbd)\b", re.IGNORECASE | re.MULTILINE)
-_KNOWLEDGE = ("decision", "pattern", "insight", "solution")
-_ANSWERING = (Relation.REPLY_TO, Relation.RESOLVES, Relation.FOLLOW_UP)
-_RELATED_WORDS = 0.5
+_KNOWLEDGE_TYPES = ("decision", "pattern", "insight", "solution")
+_ANSWER_RELATIONS = (Relation.REPLY_TO, Relation.RESOLVES, Relation.FOLLOW_UP)
+_MIN_SHARED_WORDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that is not known: of what kind, about what, why it is thought so, and what would close it."""
+    """Missing knowledge: its kind and subject, why it counts as missing, and what would fill the gap."""
 
     kind: str
     subject: str
@@ -45,7 +41,7 @@ class Gap:
 
 
 class ContextGaps:
-    """Finds what is missing: unsolved problems, decisions without reasons, open questions, stale or no knowledge."""
+    """Finds open problems, contradictions and questions, missing reasons, stale knowledge and unknown files."""
 
     def __init__(self, storage: StorageBackend, stale_after: timedelta = timedelta(days=180)) -> None:
         self._storage = checked_storage("gaps", storage)
@@ -60,10 +56,10 @@ class ContextGaps:
         limit: int = 20,
         now: datetime | None = None,
     ) -> list[Gap]:
-        """What the memories inside the scope lack, the most pressing first.
+        """The gaps in the memories inside the scope, most urgent first.
 
-        `activity` and `files` say what the work is about: then only gaps that concern it are told, and files that no
-        memory speaks of are gaps themselves.
+        `activity` and `files` describe the current work: then only gaps that concern it are returned, and files that
+        no memory mentions are gaps as well.
         """
         if isinstance(files, str) or not isinstance(files, Iterable):
             raise ValidationError("gaps", "files", files, "must be a list of files")
@@ -74,7 +70,7 @@ class ContextGaps:
         moment = clock.now() if now is None else now
         wanted = [name for name in dict.fromkeys(files) if checked_prose("gaps", "files", name).strip()]
         with self._storage.snapshot() as tx:
-            memories = tx.find(Memory, scope, visible(scope, moment), limit=_MOST_MEMORIES)
+            memories = tx.find(Memory, scope, visible(scope, moment), limit=_MAX_MEMORIES)
             ordered = sorted(memories, key=lambda each: (each.created_at, each.id))
             edges = self._edges(ordered)
         concerned = _concerned(ordered, activity, wanted)
@@ -101,7 +97,7 @@ class ContextGaps:
     def _stale(self, concerned: Sequence[Memory], now: datetime) -> Iterator[Gap]:
         for memory in concerned:
             touched = max(memory.updated_at, memory.last_accessed_at, memory.created_at)
-            if memory.memory_type in _KNOWLEDGE and now - touched > self._stale_after:
+            if memory.memory_type in _KNOWLEDGE_TYPES and now - touched > self._stale_after:
                 days = (now - touched).days
                 yield Gap(
                     "stale_knowledge",
@@ -113,15 +109,15 @@ class ContextGaps:
 
 
 def _concerned(memories: Sequence[Memory], activity: str | None, files: Sequence[str]) -> list[Memory]:
-    """The memories that the work at hand has to do with; all of them where it is not said what that is."""
+    """The memories that concern the current work; all of them if no work is described."""
     if not activity and not files:
         return list(memories)
-    asked = set(query_terms(activity or ""))
-    return [memory for memory in memories if _names_any(memory, files) or (asked and _about(memory, asked))]
+    terms = set(query_terms(activity or ""))
+    return [memory for memory in memories if _names_any(memory, files) or (terms and _about(memory, terms))]
 
 
-def _about(memory: Memory, asked: set[str]) -> bool:
-    return len(asked & set(query_terms(memory.text()))) / len(asked) >= _RELATED_WORDS
+def _about(memory: Memory, terms: set[str]) -> bool:
+    return len(terms & set(query_terms(memory.text()))) / len(terms) >= _MIN_SHARED_WORDS
 
 
 def _names_any(memory: Memory, files: Sequence[str]) -> bool:
@@ -181,7 +177,7 @@ def _contradictions(
 def _unanswered(
     ordered: Sequence[Memory], concerned: Sequence[Memory], edges: Sequence[MemoryRelationship]
 ) -> Iterator[Gap]:
-    answered = {edge.to_memory_id for edge in edges if edge.relationship_type in _ANSWERING}
+    answered = {edge.to_memory_id for edge in edges if edge.relationship_type in _ANSWER_RELATIONS}
     for memory in concerned:
         if memory.id in answered or memory.memory_type in PROBLEMS or not _QUESTION.search(memory.content):
             continue
@@ -196,13 +192,13 @@ def _unanswered(
 
 
 def _answered_later(question: Memory, ordered: Sequence[Memory]) -> bool:
-    """Whether something later in its session, or a solution anywhere, speaks of the same."""
-    asked = set(query_terms(question.content))
+    """Whether a later memory of the session, or a later solution or decision anywhere, is about the same."""
+    terms = set(query_terms(question.content))
     for memory in ordered:
         if (memory.created_at, memory.id) <= (question.created_at, question.id) or _QUESTION.search(memory.content):
             continue
         near = memory.session_id is not None and memory.session_id == question.session_id
-        if (near or memory.memory_type in (*ANSWERS, "decision")) and asked and _about(memory, asked):
+        if (near or memory.memory_type in (*ANSWERS, "decision")) and terms and _about(memory, terms):
             return True
     return False
 
@@ -212,7 +208,11 @@ def _without_reason(concerned: Sequence[Memory], edges: Sequence[MemoryRelations
         edge.from_memory_id for edge in edges if edge.relationship_type in (Relation.BUILDS_ON, Relation.RESOLVES)
     }
     for memory in concerned:
-        if memory.memory_type == "decision" and memory.id not in grounded and not _REASON.search(memory.text()):
+        if (
+            memory.memory_type == "decision"
+            and memory.id not in grounded
+            and not phrases("states_reason").search(memory.text())
+        ):
             yield Gap(
                 "decision_without_reason",
                 _subject(memory),
@@ -225,7 +225,7 @@ def _without_reason(concerned: Sequence[Memory], edges: Sequence[MemoryRelations
 def _unknown_files(files: Sequence[str], memories: Sequence[Memory]) -> Iterator[Gap]:
     for name in files:
         if not any(_names_any(memory, [name]) for memory in memories):
-            yield Gap("unknown_file", name, "no memory speaks of it", "note what it does and what to watch out for", ())
+            yield Gap("unknown_file", name, "no memory mentions it", "note what it does and what to watch out for", ())
 
 
 def _subject(memory: Memory) -> str:

@@ -1,4 +1,4 @@
-"""Projects: what is worked on, told from its directory, and how much is known about it."""
+"""Projects: created from a directory, with language and framework detected, and statistics about them."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from alma.clock import new_id, now
 from alma.errors import UniquenessError, ValidationError
 from alma.memory.git import read_git_context
 from alma.memory.updates import Screen, screened, without_secrets
+from alma.memory.vocabulary import table
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
@@ -28,101 +29,16 @@ from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
 _LATEST_FIRST = (Order("last_accessed_at", "desc"),)
-_MOST_ENTRIES = 2000
-_LONGEST_MANIFEST = 1 << 20
-_SKIPPED = frozenset({"node_modules", "vendor", "target", "dist", "build", "venv", "__pycache__", "site-packages"})
-# The file that declares a project, and the language it is of.
-_MANIFESTS = {
-    "tsconfig.json": "typescript",
-    "pyproject.toml": "python",
-    "setup.py": "python",
-    "setup.cfg": "python",
-    "requirements.txt": "python",
-    "Pipfile": "python",
-    "Cargo.toml": "rust",
-    "go.mod": "go",
-    "pom.xml": "java",
-    "build.gradle": "java",
-    "build.gradle.kts": "kotlin",
-    "Gemfile": "ruby",
-    "composer.json": "php",
-    "mix.exs": "elixir",
-    "Package.swift": "swift",
-    "CMakeLists.txt": "c++",
-    "package.json": "javascript",
-}
-_SUFFIXES = {
-    ".py": "python",
-    ".ts": "typescript",
-    ".tsx": "typescript",
-    ".js": "javascript",
-    ".jsx": "javascript",
-    ".rs": "rust",
-    ".go": "go",
-    ".java": "java",
-    ".kt": "kotlin",
-    ".rb": "ruby",
-    ".php": "php",
-    ".ex": "elixir",
-    ".swift": "swift",
-    ".cs": "c#",
-    ".c": "c",
-    ".cpp": "c++",
-    ".cc": "c++",
-    ".scala": "scala",
-    ".sh": "shell",
-}
-# What a project depends on, the framework that is, and what is built with it; the first that is found counts.
-_FRAMEWORKS: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "python": (
-        ("django", "django", "web"),
-        ("fastapi", "fastapi", "api"),
-        ("flask", "flask", "web"),
-        ("starlette", "starlette", "api"),
-        ("streamlit", "streamlit", "web"),
-        ("torch", "pytorch", "ml"),
-        ("tensorflow", "tensorflow", "ml"),
-        ("typer", "typer", "cli"),
-        ("click", "click", "cli"),
-    ),
-    "javascript": (
-        ("next", "next.js", "web"),
-        ("nuxt", "nuxt", "web"),
-        ("@angular/core", "angular", "web"),
-        ("svelte", "svelte", "web"),
-        ("vue", "vue", "web"),
-        ("react-native", "react native", "mobile"),
-        ("electron", "electron", "desktop"),
-        ("react", "react", "web"),
-        ("@nestjs/core", "nestjs", "api"),
-        ("fastify", "fastify", "api"),
-        ("express", "express", "api"),
-        ("commander", "commander", "cli"),
-    ),
-    "rust": (
-        ("axum", "axum", "api"),
-        ("actix-web", "actix-web", "api"),
-        ("rocket", "rocket", "web"),
-        ("clap", "clap", "cli"),
-    ),
-    "go": (
-        ("gin-gonic/gin", "gin", "api"),
-        ("labstack/echo", "echo", "api"),
-        ("gofiber/fiber", "fiber", "api"),
-        ("spf13/cobra", "cobra", "cli"),
-    ),
-    "java": (("spring-boot", "spring boot", "web"), ("quarkus", "quarkus", "api")),
-    "ruby": (("rails", "rails", "web"), ("sinatra", "sinatra", "web")),
-    "php": (("laravel/framework", "laravel", "web"), ("symfony/", "symfony", "web")),
-    "elixir": ((":phoenix", "phoenix", "web"),),
-}
-_FRAMEWORKS["typescript"] = _FRAMEWORKS["javascript"]
-_FRAMEWORKS["kotlin"] = _FRAMEWORKS["java"]
+_MAX_ENTRIES = 2000
+_MAX_MANIFEST_BYTES = 1 << 20
+_SKIPPED_FOLDERS = frozenset(
+    {"node_modules", "vendor", "target", "dist", "build", "venv", "__pycache__", "site-packages"}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class ProjectStats:
-    """How much is known about a project."""
+    """Counts of what a store holds for a project."""
 
     project_id: str
     memories: int
@@ -162,24 +78,24 @@ class Projects:
         config: JsonObject | None = None,
         by: Attribution = ANONYMOUS,
     ) -> Project:
-        """The project of this name, made or brought up to date with what its directory says.
+        """Create the project of this name, or update it from its directory.
 
-        Without a name it is that of the directory. What is given counts more than what is detected. The id is the
-        name, so that memories of a project with that id belong to it, unless another user's project has it.
+        The name defaults to that of the directory. Given values win over detected ones. The id is the name, so that
+        memories with that project id belong to it, unless the project of another user has that id.
         """
-        seen = _look(path)
+        found = _inspected(path)
         known: dict[str, Any] = {
             "description": description,
-            "path": seen.path,
-            "git_remote_url": seen.remote_url,
-            "git_branch": seen.branch,
-            "language": language or seen.detected.language,
-            "framework": framework or seen.detected.framework,
-            "project_type": project_type or seen.detected.project_type,
+            "path": found.path,
+            "git_remote_url": found.remote_url,
+            "git_branch": found.branch,
+            "language": language or found.detected.language,
+            "framework": framework or found.detected.framework,
+            "project_type": project_type or found.detected.project_type,
             "config_json": config,
         }
         given = {each: value for each, value in known.items() if value is not None}
-        project = Project(id=project_id or new_id(), user_id=user_id, name=name or _name(seen.path), **given)
+        project = Project(id=project_id or new_id(), user_id=user_id, name=name or _name(found.path), **given)
 
         def write(tx: Transaction) -> Project:
             return _initialized(tx, project, project_id, given, self._screen)
@@ -187,7 +103,7 @@ class Projects:
         try:
             return self._storage.write(write, by)
         except UniquenessError:
-            # Another process made it between the look and the write; now it is there to be found.
+            # Another process has created it since; now it is found and updated.
             return self._storage.write(write, by)
 
     def get(self, project_id: str, scope: Scope) -> Project | None:
@@ -196,22 +112,22 @@ class Projects:
 
     def named(self, user_id: str, name: str) -> Project | None:
         """The user's project of this name, if there is one."""
-        return _named(self._storage, user_id, name)
+        return _by_name(self._storage, user_id, name)
 
     def list_all(self, user_id: str, active_only: bool = True) -> list[Project]:
-        """The user's projects, the one used last first."""
+        """The projects of the user, most recently used first."""
         where = Compare("is_active", "eq", True) if active_only else And()
         return self._storage.find(Project, Scope(user_id=user_id), where, _LATEST_FIRST)
 
     def stats(self, project_id: str) -> ProjectStats:
-        """How much is known about a project, all of it counted at the same moment."""
+        """Statistics about a project, read from one snapshot."""
         with self._storage.snapshot() as tx:
             return _stats(tx, project_id)
 
 
 @dataclass(frozen=True, slots=True)
 class Detected:
-    """What could be told from the files, and from which of them."""
+    """What was detected from the files of a project, and the evidence."""
 
     language: str | None = None
     framework: str | None = None
@@ -220,23 +136,23 @@ class Detected:
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
+class _Found:
     path: str | None = None
     remote_url: str | None = None
     branch: str | None = None
     detected: Detected = field(default_factory=Detected)
 
 
-def _look(path: str | os.PathLike[str] | None) -> _Look:
+def _inspected(path: str | os.PathLike[str] | None) -> _Found:
     if path is None:
-        return _Look()
+        return _Found()
     root = checked_directory("project", "path", path).resolve()
     if not root.is_dir():
         raise ValidationError("project", "path", str(path), "must be a directory that exists")
     git = read_git_context(root, with_dirty=False)
     if git is None:
-        return _Look(str(root), detected=detect(root))
-    return _Look(str(root), git.remote, git.branch, detect(root))
+        return _Found(str(root), detected=detect(root))
+    return _Found(str(root), git.remote, git.branch, detect(root))
 
 
 def _name(path: str | None) -> str:
@@ -248,7 +164,7 @@ def _name(path: str | None) -> str:
 def _initialized(
     tx: Transaction, project: Project, project_id: str | None, given: Mapping[str, Any], screen: Screen
 ) -> Project:
-    known = _named(tx, project.user_id, project.name)
+    known = _by_name(tx, project.user_id, project.name)
     moment = now()
     if known is not None:
         if project_id is not None and project_id != known.id:
@@ -266,13 +182,13 @@ def _initialized(
     return project
 
 
-def _named(reader: StorageBackend | Transaction, user_id: str, name: str) -> Project | None:
+def _by_name(reader: StorageBackend | Transaction, user_id: str, name: str) -> Project | None:
     found = reader.find(Project, Scope(user_id=user_id), Compare("name", "eq", name), limit=1)
     return found[0] if found else None
 
 
 def _of_user(scope: Scope) -> Scope:
-    """A project is its user's; that a scope also names the project narrows nothing."""
+    """Projects belong to users, so only the user of a scope narrows them."""
     return _EVERYWHERE if checked_scope("projects", scope).unlimited else Scope(user_id=scope.user_id)
 
 
@@ -311,13 +227,15 @@ def _last_activity(tx: Transaction, scope: Scope) -> datetime | None:
 
 
 def detect(root: Path) -> Detected:
-    """What the files of a directory say; what they do not say is None."""
-    manifests = [name for name in _MANIFESTS if (root / name).is_file()]
+    """Detect language, framework and type of the project in a directory; None for what cannot be detected."""
+    known = table("frameworks")
+    manifests = [name for name in known["manifests"] if (root / name).is_file()]
     language, why = _language(root, manifests)
     if language is None:
         return Detected()
     text = "\n".join(_read(root / name) for name in manifests)
-    for needle, framework, project_type in _FRAMEWORKS.get(language, ()):
+    family = known["families"].get(language, language)
+    for needle, framework, project_type in known["frameworks"].get(family, ()):
         if _depends_on(text, needle):
             return Detected(language, framework, project_type, (why, f"depends on {needle}"))
     return Detected(language, None, _type_without_framework(root, language, text), (why,))
@@ -325,8 +243,9 @@ def detect(root: Path) -> Detected:
 
 def _language(root: Path, manifests: list[str]) -> tuple[str | None, str]:
     if manifests:
-        return _MANIFESTS[manifests[0]], f"has {manifests[0]}"
-    counted = Counter(_SUFFIXES[path.suffix] for path in _source_files(root) if path.suffix in _SUFFIXES)
+        return table("frameworks")["manifests"][manifests[0]], f"has {manifests[0]}"
+    suffixes = table("frameworks")["suffixes"]
+    counted = Counter(suffixes[path.suffix] for path in _source_files(root) if path.suffix in suffixes)
     if not counted:
         return None, ""
     language = min(counted, key=lambda each: (-counted[each], each))
@@ -334,16 +253,18 @@ def _language(root: Path, manifests: list[str]) -> tuple[str | None, str]:
 
 
 def _source_files(root: Path) -> Iterable[Path]:
-    """The files up to three levels below the root, no more than a few thousand, in a fixed order."""
+    """A few thousand files at most, up to three levels below the root, in a fixed order."""
     seen = 0
     level = [root]
     for _ in range(3):
         entries = sorted(entry for folder in level for entry in _entries(folder))
         seen += len(entries)
         yield from (entry for entry in entries if entry.is_file())
-        if seen > _MOST_ENTRIES:
+        if seen > _MAX_ENTRIES:
             return
-        level = [entry for entry in entries if entry.is_dir() and not entry.is_symlink() and _is_own(entry.name)]
+        level = [
+            entry for entry in entries if entry.is_dir() and not entry.is_symlink() and _is_source_folder(entry.name)
+        ]
 
 
 def _entries(folder: Path) -> list[Path]:
@@ -353,27 +274,27 @@ def _entries(folder: Path) -> list[Path]:
         return []
 
 
-def _is_own(name: str) -> bool:
-    return name not in _SKIPPED and not name.startswith(".")
+def _is_source_folder(name: str) -> bool:
+    return name not in _SKIPPED_FOLDERS and not name.startswith(".")
 
 
 def _read(path: Path) -> str:
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(_LONGEST_MANIFEST)
+            return file.read(_MAX_MANIFEST_BYTES)
     except OSError:
         return ""
 
 
 def _depends_on(manifests: str, needle: str) -> bool:
-    """Whether a dependency is named as a whole: `next` is not in `next-tick`, nor `react` in `preact`."""
+    """Whether a manifest names this dependency as a whole word: `next` does not match `next-tick`."""
     if "/" in needle:
         return needle in manifests
     return re.search(rf"(?<![\w@/-]){re.escape(needle)}(?![\w/-])", manifests, re.IGNORECASE) is not None
 
 
 def _type_without_framework(root: Path, language: str, manifests: str) -> str | None:
-    """What is built, where no framework says so: something to run, or something to use."""
+    """The type of a project without a known framework: a command line tool or a library."""
     if language in ("javascript", "typescript"):
         return "cli" if '"bin"' in manifests else ("library" if _is_package(root) else None)
     if language == "python":

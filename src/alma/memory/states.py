@@ -1,13 +1,12 @@
-"""Agent states: what an agent keeps between turns, in general or for one session, until it expires."""
+"""Agent states: JSON that an agent keeps between turns, per session or outside of sessions, until it expires."""
 
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from alma.clock import now
-from alma.errors import ValidationError
-from alma.memory.updates import Screen, merged, without_secrets
+from alma.memory.updates import Screen, expiry, merged, without_secrets
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, Missing, Order, Predicate
@@ -15,7 +14,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
-# A state belongs to its agent, which is part of every question asked here.
+# Every query below names the agent that the state belongs to.
 _EVERYWHERE = Scope.everywhere()
 
 
@@ -37,29 +36,32 @@ class AgentStates:
         merge: bool = False,
         by: Attribution = ANONYMOUS,
     ) -> AgentState:
-        """Keep a state in place of the one there is; with `merge`, change only these keys of it.
+        """Store a state and replace the stored one; with `merge`, change only these keys of it.
 
         Without a time to live it stays until it is cleared.
         """
         given = AgentState(
-            agent_id=agent_id, session_id=session_id, state_data=state, expires_at=_expiry(ttl_seconds, expires_at)
+            agent_id=agent_id,
+            session_id=session_id,
+            state_data=state,
+            expires_at=expiry("agent_state", ttl_seconds, expires_at),
         )
         fresh = self._screen(given.replace(id=_id(agent_id, session_id)))
         return self._storage.write(lambda tx: _saved(tx, fresh, merge), by)
 
     def load(self, agent_id: str, session_id: str | None = None) -> AgentState | None:
-        """The state, unless there is none or it has expired."""
+        """The state, or None if there is none or it has expired."""
         with self._storage.snapshot() as tx:
             return _live(_stored(tx, agent_id, session_id))
 
     def list_all(self, agent_id: str) -> list[AgentState]:
-        """Every state of an agent that has not expired, the latest first."""
+        """The states of an agent that have not expired, latest first."""
         where = Compare("agent_id", "eq", agent_id)
         found = self._storage.find(AgentState, _EVERYWHERE, where, (Order("updated_at", "desc"),))
         return [state for state in found if _live(state)]
 
     def clear(self, agent_id: str, session_id: str | None = None, by: Attribution = ANONYMOUS) -> bool:
-        """Remove a state; says whether there was one that had not expired."""
+        """Delete a state; returns whether there was one that had not expired."""
 
         def clear(tx: Transaction) -> bool:
             state = _stored(tx, agent_id, session_id)
@@ -71,7 +73,7 @@ class AgentStates:
         return self._storage.write(clear, by)
 
     def expire(self, moment: datetime | None = None, by: Attribution = ANONYMOUS) -> int:
-        """Delete the states that have expired by then, now if not said; returns how many."""
+        """Delete the states that have expired by a moment, by default now; returns how many."""
         where = Compare("expires_at", "le", moment or now())
         return self._storage.delete_where(AgentState, _EVERYWHERE, where, by)
 
@@ -83,7 +85,7 @@ def _saved(tx: Transaction, fresh: AgentState, merge: bool) -> AgentState:
     if stored is None:
         tx.insert(fresh)
         return fresh
-    # Whoever wrote meanwhile must not be lost where the two are merged.
+    # Read it again under the lock: another writer may have changed it.
     (stored,) = tx.lock(AgentState, [stored.id], _EVERYWHERE) or (fresh,)
     if merge:
         fresh = _merged(stored, fresh)
@@ -113,20 +115,7 @@ def _live(state: AgentState | None) -> AgentState | None:
     return state
 
 
-def _expiry(ttl_seconds: float | None, expires_at: datetime | None) -> datetime | None:
-    if ttl_seconds is None:
-        return expires_at
-    if expires_at is not None:
-        raise ValidationError("agent_state", "ttl_seconds", ttl_seconds, "and expires_at say the same; give one")
-    if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, int | float) or not ttl_seconds > 0:
-        raise ValidationError("agent_state", "ttl_seconds", ttl_seconds, "must be a number of seconds above 0")
-    try:
-        return now() + timedelta(seconds=ttl_seconds)
-    except OverflowError:
-        raise ValidationError("agent_state", "ttl_seconds", ttl_seconds, "lies beyond the calendar") from None
-
-
 def _id(agent_id: str, session_id: str | None) -> str:
-    """The same for the same agent and session, so that two first writers meet at one row."""
+    """An id that follows from agent and session, so that concurrent first writes hit the same row."""
     names = f"{len(agent_id)}:{agent_id}:{'' if session_id is None else 'in ' + session_id}"
     return hashlib.blake2b(names.encode(), digest_size=16).hexdigest()

@@ -1,10 +1,12 @@
-"""Screening: what a record passes before it is stored, so that no secret is."""
+"""What changes to a record have in common: masking secrets, merging JSON, expiry times."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Protocol, TypeVar
 
+from alma.clock import now
 from alma.errors import ValidationError
 from alma.model.fields import JsonObject
 from alma.model.record import Record
@@ -14,23 +16,23 @@ T = TypeVar("T", bound=Record)
 
 
 class Screen(Protocol):
-    """Gives back a record as it may be stored: without the secrets in its texts, its owner and ids untouched."""
+    """Masks the secrets in the texts of a record; its owner and ids stay as they are."""
 
     def __call__(self, record: T, /) -> T: ...
 
 
 def without_secrets(record: T, /) -> T:
-    """The screen where nothing else is said: what the redactor knows as a secret is masked."""
+    """Mask the secrets that the default redactor finds."""
     return redact_record(record)[0]
 
 
 def as_it_is(record: T, /) -> T:
-    """The screen that lets everything pass, for callers who have screened already."""
+    """Leave the record unchanged, for callers that have masked it already."""
     return record
 
 
 def screen_with(redactor: Redactor | None) -> Screen:
-    """The screen of a redactor of one's own; None lets everything pass."""
+    """The screen that uses this redactor; with None, records stay unchanged."""
     if redactor is None:
         return as_it_is
 
@@ -41,14 +43,14 @@ def screen_with(redactor: Redactor | None) -> Screen:
 
 
 def screened(record: Record, changes: Mapping[str, Any], screen: Screen) -> dict[str, Any]:
-    """The changes to a record as they may be stored."""
+    """The changes to a record with their secrets masked, without fields that stay the same."""
     after = screen(record.replace(**changes))
     names = (field.name for field in record.spec.primary)
     return {name: value for name in names if (value := getattr(after, name)) != getattr(record, name)}
 
 
 def merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
-    """What results from the changes: objects are merged key by key, None removes a key, the rest is replaced."""
+    """Merge a JSON object as RFC 7396 does: objects key by key, None removes a key, other values are replaced."""
     if not isinstance(changes, Mapping):
         raise ValidationError("changes", None, changes, "must be a JSON object")
     result = dict(old)
@@ -61,3 +63,18 @@ def merged(old: Mapping[str, Any], changes: Mapping[str, Any]) -> JsonObject:
         else:
             result[key] = value
     return result
+
+
+def expiry(subject: str, ttl_seconds: Any, expires_at: datetime | None) -> datetime | None:
+    """When a record expires that is given a time to live or an expiry time, but not both."""
+    if ttl_seconds is None:
+        return expires_at
+    if expires_at is not None:
+        raise ValidationError(subject, "ttl_seconds", ttl_seconds, "cannot be given together with expires_at")
+    if isinstance(ttl_seconds, bool) or not isinstance(ttl_seconds, int | float) or not ttl_seconds > 0:
+        raise ValidationError(subject, "ttl_seconds", ttl_seconds, "must be a number of seconds above 0")
+    try:
+        return now() + timedelta(seconds=ttl_seconds)
+    except OverflowError:
+        reason = "is beyond the last date that can be stored; leave it out"
+        raise ValidationError(subject, "ttl_seconds", ttl_seconds, reason) from None

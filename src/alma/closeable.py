@@ -1,4 +1,4 @@
-"""Closeable: what holds something open lets go of it, at the latest at the end of a with statement."""
+"""Base class of objects with `close()` that are also context managers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Self
 
 
 class Closeable(ABC):
-    """Whatever is closed with `close()`, which the end of a with statement calls."""
+    """Has a `close()` method, which leaving a with block calls."""
 
     @abstractmethod
     def close(self) -> None:
-        """Let go of what is held; closing twice is fine."""
+        """Release resources; closing twice has no effect."""
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""Opening an HTTP address: without redirects, and with one deadline for the whole answer."""
+"""HTTP client on urllib: no redirects, and one deadline for the whole response."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from typing import Any
 Peer = Callable[[str], None]
 
 
-def opened(
+def open_url(
     request: urllib.request.Request,
     timeout_seconds: float,
     check_peer: Peer | None = None,
     *,
     use_proxies: bool = True,
 ) -> http.client.HTTPResponse:
-    """The answer, which can be read; a TimeoutError if it takes longer as a whole, however steadily it comes.
+    """Open the URL; reading the response raises TimeoutError when all of it takes longer than the timeout.
 
-    `check_peer` is called with the address that a name led to, before anything is sent there, and may raise.
-    With `use_proxies`, proxies that the environment names are used.
+    `check_peer` is called with the resolved IP address before anything is sent, and may raise. `use_proxies` honours
+    the proxy variables of the environment.
     """
     connect = partial(_connection, time.monotonic() + timeout_seconds, check_peer)
     proxies = urllib.request.ProxyHandler(None if use_proxies else {})
     opener = urllib.request.build_opener(proxies, _NoRedirects(), _Http(connect), _Https(connect))
-    answer: http.client.HTTPResponse = opener.open(request, timeout=timeout_seconds)
-    return answer
+    response: http.client.HTTPResponse = opener.open(request, timeout=timeout_seconds)
+    return response
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """A redirected request would take the key, or what was signed, to another host."""
+    """Refuses redirects, which would send API keys or signed bodies to another host."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
@@ -69,18 +69,18 @@ def _connection(
             if check_peer is not None:
                 check_peer(self.sock.getpeername()[0])
 
-    made: http.client.HTTPConnection = Connection(host, **options)
-    return made
+    connection: http.client.HTTPConnection = Connection(host, **options)
+    return connection
 
 
 class _Response(http.client.HTTPResponse):
     def __init__(self, deadline: float, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
-        self.fp = io.BufferedReader(_Timed(self.fp.detach(), sock, deadline))
+        self.fp = io.BufferedReader(_DeadlineReader(self.fp.detach(), sock, deadline))
 
 
-class _Timed(io.RawIOBase):
-    """What comes over a socket until the deadline: a time-out of the socket's own begins anew with every byte."""
+class _DeadlineReader(io.RawIOBase):
+    """Reads from a socket until the deadline; the socket's own timeout restarts with every byte."""
 
     def __init__(self, raw: io.RawIOBase, sock: socket.socket, deadline: float) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Names that are loaded when they are first used, so that importing a package costs nothing and needs no driver."""
+"""Lazy imports: a package loads a name on first use, so importing the package is cheap and needs no driver."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from importlib import import_module
 from typing import Any
 
 
-def loader(package: str, home_of: Mapping[str, str]) -> Callable[[str], Any]:
-    """What a package's `__getattr__` does: finds a name in the module that it is at home in."""
+def loader(package: str, module_of: Mapping[str, str]) -> Callable[[str], Any]:
+    """A `__getattr__` for a package that imports each name from the module given for it."""
 
     def load(name: str) -> Any:
-        if name not in home_of:
+        if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(home_of[name]), name)
+        return getattr(import_module(module_of[name]), name)
 
     return load

@@ -1,4 +1,4 @@
-"""Paths as people write them."""
+"""Paths given by users, and directories and files that only their owner can read."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from alma.errors import ValidationError
 
 
 def checked_directory(subject: str, field: str, path: str | os.PathLike[str]) -> Path:
-    """A path that a directory may have, whether or not there is one."""
+    """A valid path of a directory, which need not exist."""
     try:
         if isinstance(path, str | os.PathLike):
             directory = Path(path)
-            # Asked so that a name which no file can have is found out here; each finds out others.
+            # Each of these calls rejects other invalid names.
             directory.resolve().is_dir()
             return directory
     except (OSError, ValueError):
@@ -23,31 +23,31 @@ def checked_directory(subject: str, field: str, path: str | os.PathLike[str]) ->
     raise ValidationError(subject, field, path, "must be the path of a directory")
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder and what it lies in, for this user alone; folders that exist stay as they are."""
-    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
-    for folder in reversed(missing):
-        folder.mkdir(mode=0o700, exist_ok=True)
+def make_directory(path: Path) -> None:
+    """Create a directory and its parents with mode 0700; existing directories keep their mode."""
+    missing = [directory for directory in (path, *path.parents) if not directory.exists()]
+    for directory in reversed(missing):
+        directory.mkdir(mode=0o700, exist_ok=True)
     if not path.is_dir():
-        raise NotADirectoryError(errno.ENOTDIR, "it is no folder", str(path))
+        raise NotADirectoryError(errno.ENOTDIR, "it is not a directory", str(path))
 
 
 def open_private(path: Path, flags: int = os.O_RDWR) -> int:
-    """A handle of a file that only this user can read, whatever the umask says; one that exists keeps its mode."""
+    """Open a file, created with mode 0600 whatever the umask is; an existing file keeps its mode."""
     return os.open(path, flags | os.O_CREAT, 0o600)
 
 
 def make_private(path: Path) -> None:
-    """Make an empty file that only this user can read, for others to fill; one that exists is not even opened.
+    """Create an empty file with mode 0600; an existing file is not opened.
 
-    To close a file lets go of the locks that the process has on it, which would be those of SQLite.
+    Closing a file releases all POSIX locks that the process holds on it, including those of SQLite.
     """
     with suppress(FileExistsError):
         os.close(open_private(path, os.O_RDWR | os.O_EXCL))
 
 
-def at_home(path: str | os.PathLike[str]) -> Path:
-    """A path in which ~ is somebody's home, as everywhere else; of nobody's home it is a name like any other."""
+def expand_home(path: str | os.PathLike[str]) -> Path:
+    """The path with ~ expanded; unchanged if there is no such home directory."""
     try:
         return Path(path).expanduser()
     except RuntimeError:

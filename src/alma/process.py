@@ -1,4 +1,4 @@
-"""Returning memory: what is no longer used goes back to the system, where a C library would keep it."""
+"""Process resources: fork-safe values, lazy values, scheduling of long jobs, and malloc trim."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _ARENA_MAX = -8
 _ARENAS = 2
 
 
-def return_unused_memory() -> None:
-    """Hand freed memory back: loading a model, for example, frees as much as it keeps."""
+def trim_malloc() -> None:
+    """Return freed memory to the operating system (malloc_trim), for example after loading a model."""
     library = _library()
     if library is not None:
         library.malloc_trim(0)
 
 
-def share_heaps() -> None:
-    """Let all threads share a few heaps: with one for each of them, most of what they hold is empty."""
+def limit_malloc_arenas() -> None:
+    """Limit the number of malloc arenas: with one arena per thread, most of their memory is unused."""
     library = _library()
     if library is not None:
         library.mallopt(_ARENA_MAX, _ARENAS)
@@ -33,7 +33,7 @@ def share_heaps() -> None:
 
 @cache
 def _library() -> Any:
-    """The C library, where it is the one that has these calls."""
+    """The GNU C library, or None on other systems."""
     if sys.platform != "linux":
         return None
     library = ctypes.CDLL(None)
@@ -44,26 +44,26 @@ T = TypeVar("T")
 
 
 class PerProcess(Generic[T]):
-    """A value of this process; a forked child makes its own, as threads and the holders of locks stay behind."""
+    """A value that is created again after a fork: threads and lock owners do not exist in the child process."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
-        self._held = (os.getpid(), make())
-        self._left_behind: list[T] = []
+        self._current = (os.getpid(), make())
+        self._inherited: list[T] = []
 
     def get(self) -> T:
-        """The value of the process that asks."""
-        process, value = self._held
+        """The value of the current process."""
+        process, value = self._current
         if process != os.getpid():
-            # The parent's is kept: releasing it here would wait for threads that this process does not have.
-            self._left_behind.append(value)
+            # The parent's value is kept: releasing it would wait for threads that do not exist in this process.
+            self._inherited.append(value)
             value = self._make()
-            self._held = (os.getpid(), value)
+            self._current = (os.getpid(), value)
         return value
 
 
-class Lazily(Generic[T]):
-    """A value made by the first thread that needs it, while the others wait."""
+class LazyValue(Generic[T]):
+    """A value created by the first thread that needs it, while other threads wait."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -71,7 +71,7 @@ class Lazily(Generic[T]):
         self._made: list[T] = []
 
     def loaded(self) -> T:
-        """The value; what making it raises is raised again at the next call, which tries anew."""
+        """The value; after an error, the next call tries again."""
         if not self._made:
             with self._lock:
                 if not self._made:
@@ -79,10 +79,10 @@ class Lazily(Generic[T]):
         return self._made[0]
 
 
-class Turns:
-    """Lets the `at_once` shortest jobs go on while the longer ones wait between two of their batches.
+class ShortestJobFirst:
+    """Runs the `at_once` shortest jobs; longer jobs wait between two of their batches.
 
-    A shorter job never waits for a longer one, as that one stops at its next batch. Among equals the first goes first.
+    A shorter job waits at most for one batch of a longer one. Jobs of equal size run in order of arrival.
     """
 
     def __init__(self, at_once: int) -> None:
@@ -93,7 +93,7 @@ class Turns:
 
     @contextmanager
     def job(self, size: int) -> Iterator[Callable[[], object]]:
-        """Announce a job of some size; what is given is called before each of its batches and waits for its turn."""
+        """Register a job; call the returned function before each batch: it blocks until the job may run."""
         with self._changed:
             job = (size, next(self._numbers))
             insort(self._jobs, job)
@@ -109,7 +109,7 @@ class Turns:
             self._changed.wait_for(lambda: self._jobs.index(job) < self._at_once)
 
 
-def spare_processors() -> int:
-    """How many processors this process may use beside one, and at least one."""
+def spare_cpus() -> int:
+    """The number of CPUs this process may use, minus one, and at least one."""
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, usable - 1)

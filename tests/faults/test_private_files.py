@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from alma.paths import make_folder
+from alma.paths import make_directory
 from alma.storage.file_based import FileBasedStorage
 from alma.testing.builders import a_heuristic
 from alma.transfer import backup_store, export_store
@@ -53,6 +53,6 @@ def test_a_folder_of_files_is_for_its_user_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_exists_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir(mode=0o775)
-    make_folder(tmp_path / "there" / "new")
+    make_directory(tmp_path / "there" / "new")
     assert stat.S_IMODE((tmp_path / "there").stat().st_mode) == 0o775
     assert stat.S_IMODE((tmp_path / "there" / "new").stat().st_mode) == 0o700

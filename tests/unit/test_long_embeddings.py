@@ -17,7 +17,7 @@ from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
 from alma.embeddings.splitting import MOST_PASSAGES, chosen, thinned
 from alma.memory import Journal
-from alma.process import Turns
+from alma.process import ShortestJobFirst
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync.reembed import reembed
 from alma.testing import builders as make
@@ -161,7 +161,7 @@ def test_a_short_text_is_embedded_while_long_ones_are(local: LocalEmbedder) -> N
 
 
 def test_the_shorter_job_goes_on_and_the_longer_one_waits() -> None:
-    turns, order, longer_waits = Turns(1), [], threading.Event()
+    turns, order, longer_waits = ShortestJobFirst(1), [], threading.Event()
     with turns.job(10) as take_turn:
         take_turn()
 
@@ -184,7 +184,7 @@ def test_the_shorter_job_goes_on_and_the_longer_one_waits() -> None:
 
 
 def test_a_job_that_fails_leaves_its_turn_to_the_next() -> None:
-    turns = Turns(1)
+    turns = ShortestJobFirst(1)
     with pytest.raises(ValueError, match="damaged"), turns.job(1):
         raise ValueError("damaged")
     with turns.job(9) as take_turn:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from alma.closeable import Closeable
 from alma.errors import ConfigurationError, shown
-from alma.paths import at_home
+from alma.paths import expand_home
 
 if TYPE_CHECKING:
     from alma.storage.base import StorageBackend
@@ -192,7 +192,7 @@ def _path_in(store: str, scheme: str) -> Path:
     path = store.removeprefix(scheme)
     if not path.strip():
         raise ConfigurationError(f"the store must be named: {_FORMS}")
-    return at_home(path)
+    return expand_home(path)
 
 
 def migrate_storage(store: str, schema: str = "public") -> None:

@@ -21,7 +21,7 @@ from alma.bootstrap.providers import (
 )
 from alma.bootstrap.stores import FILE_SCHEME, is_sqlite, open_storage
 from alma.errors import ConfigurationError, MissingDependencyError
-from alma.paths import at_home
+from alma.paths import expand_home
 
 if TYPE_CHECKING:
     from alma.config.settings import Settings
@@ -88,7 +88,7 @@ def _file_in(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
     named = os.fspath(place) if isinstance(place, os.PathLike) else place
     if not isinstance(named, str) or "://" in named or not named.strip():
         return place
-    path = at_home(named)
+    path = expand_home(named)
     return path / "alma.db" if named.endswith(os.sep) or path.is_dir() else path
 
 
@@ -133,7 +133,7 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
-    folder = at_home(settings.storage_dir)
+    folder = expand_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
             at = settings.postgres
@@ -217,7 +217,7 @@ def _storage_of(
     space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
     if place is not None:
         return open_storage(place, **space, **_durability(settings, place))
-    folder = at_home(settings.storage_dir)
+    folder = expand_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
             from alma.storage.postgresql import PostgreSQLStorage

@@ -13,7 +13,7 @@ from alma.cli.app import single
 from alma.cli.output import AsJson, say, show_json
 from alma.cli.store_options import DEFAULT_CONFIG, open_memory
 from alma.errors import ConfigurationError
-from alma.paths import make_folder
+from alma.paths import make_directory
 
 _TEMPLATE = """\
 # The configuration of this project's memory. Every key and its default: docs/how-to/configure.md
@@ -91,7 +91,7 @@ def init(
     text = _text(project or _folder_name(), storage, embeddings, agent or [])
     # Before anything is written: a file of somebody's client must be readable to be added to.
     clients = None if mcp_file is None else _with_server(mcp_file, config)
-    make_folder(config.parent)
+    make_directory(config.parent)
     config.write_text(text, encoding="utf-8")
     if mcp_file is not None:
         mcp_file.write_text(json.dumps(clients, indent=2) + "\n", encoding="utf-8")

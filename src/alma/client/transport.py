@@ -21,7 +21,7 @@ from alma.errors import (
     ValidationError,
 )
 from alma.model.fields import JsonObject
-from alma.retry import Failure, retry_after_seconds, until_answered
+from alma.retry import Failure, retry, retry_after_seconds
 
 try:
     import httpx
@@ -64,11 +64,11 @@ class Transport:
             try:
                 answer = self._http.request(method, path, json=body, headers=said)
             except httpx.TransportError as exc:
-                return Failure(self._unreachable(exc), may_pass=True, cause=exc)
+                return Failure(self._unreachable(exc), transient=True, cause=exc)
             return _read(answer)
 
         try:
-            return until_answered(attempt, self._attempts, self._backoff_seconds, ServiceUnreachable)
+            return retry(attempt, self._attempts, self._backoff_seconds, ServiceUnreachable)
         except ServiceUnreachable as exc:
             if isinstance(exc.__cause__, ALMAError):
                 # It was reached, and said every time what is wrong.
@@ -98,7 +98,7 @@ def _read(answer: httpx.Response) -> str | Failure:
     error = error_from(answer.status_code, _parsed(answer))
     wait = retry_after_seconds(answer.headers.get("retry-after"))
     if answer.status_code in _PASSING or wait is not None:
-        return Failure(str(error), may_pass=True, retry_after=wait, cause=error)
+        return Failure(str(error), transient=True, retry_after=wait, cause=error)
     raise error
 
 

@@ -19,7 +19,7 @@ from alma.config.secrets import Resolved, Vault, azure_vault, resolved
 from alma.config.settings import NOT_SHOWN, Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
 from alma.model.common import same_name
-from alma.paths import at_home
+from alma.paths import expand_home
 
 _LOG = logging.getLogger("alma.config")
 
@@ -30,13 +30,13 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     """The settings of a file, whose relative paths are made absolute."""
     if not isinstance(path, str | os.PathLike) or not str(path).strip():
         raise ConfigurationError(f"the configuration must be named by its path, not be {shown(path)}")
-    file = at_home(path)
+    file = expand_home(path)
     given = _section(parsed(file), file)
     settings = settings_from(given, str(file), vault)
     project = _project_folder(file)
-    absolute: dict[str, Any] = {"storage_dir": str(project / at_home(settings.storage_dir))}
+    absolute: dict[str, Any] = {"storage_dir": str(project / expand_home(settings.storage_dir))}
     if settings.local.folder is not None:
-        weights = str(project / at_home(settings.local.folder))
+        weights = str(project / expand_home(settings.local.folder))
         absolute["local"] = settings.local.model_copy(update={"folder": weights})
     return settings.model_copy(update=absolute)
 

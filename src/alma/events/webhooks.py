@@ -280,8 +280,8 @@ class StoredEndpoint:
             self._storage.acknowledge([mark])
             return True
         self.stats = self.stats.plus(failed=1)
-        self._storage.fail(mark, failure.sentence, _PARKED_AFTER if failure.may_pass else 1)
-        return not failure.may_pass
+        self._storage.fail(mark, failure.message, _PARKED_AFTER if failure.transient else 1)
+        return not failure.transient
 
 
 def _seconds_until(moment: datetime) -> float:
@@ -298,9 +298,9 @@ def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float]
         if failure is None:
             return None
         wait = min(LONGEST_WAIT_SECONDS, failure.wait_seconds(config.backoff_seconds, attempts))
-        if not failure.may_pass or attempts > config.retry_count or not pause(wait):
+        if not failure.transient or attempts > config.retry_count or not pause(wait):
             break
-    facts = {**_where(config), "event_id": event.id, "attempts": attempts, "error": failure.sentence}
+    facts = {**_where(config), "event_id": event.id, "attempts": attempts, "error": failure.message}
     _log.warning("an event could not be delivered", extra=facts)
     return failure
 

@@ -11,8 +11,8 @@ from alma.judge.answers import Answers, Probabilities, compared
 from alma.judge.base import Judgement
 from alma.judge.network import Head, Network, read_card
 from alma.judge.strict import StrictJudge
-from alma.paths import at_home
-from alma.process import Lazily, PerProcess
+from alma.paths import expand_home
+from alma.process import LazyValue, PerProcess
 
 SHIPPED: Final = Path(__file__).parent / "data"
 """The folder of the model that comes with the package."""
@@ -31,9 +31,9 @@ class LocalJudge:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
-        self._folder = SHIPPED if folder is None else at_home(folder)
+        self._folder = SHIPPED if folder is None else expand_home(folder)
         self._card = read_card(self._folder)
-        self._network = PerProcess(lambda: Lazily(lambda: Network(self._folder, self._card)))
+        self._network = PerProcess(lambda: LazyValue(lambda: Network(self._folder, self._card)))
         self._answers = PerProcess(Answers)
 
     @property

@@ -15,7 +15,7 @@ from alma.errors import ConfigurationError, ProviderError
 from alma.judge.answers import Probabilities, swapped
 from alma.judge.base import LABELS
 from alma.onnx import first_line, load_session, load_tokenizer, sha256_of
-from alma.process import Turns, spare_processors
+from alma.process import ShortestJobFirst, spare_cpus
 from alma.text.tokens import terms
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Network:
         self._unknown_id = None if unknown is None else self._tokenizer.token_to_id(unknown)
         self._pair = _frame(self._tokenizer.encode("a", "a"))
         self._alone = _frame(self._tokenizer.encode("a"))
-        self._turns = Turns(spare_processors())
+        self._turns = ShortestJobFirst(spare_cpus())
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
         """The probabilities of the labels for each pair; those of (b, a) are these, swapped, if each is asked alone."""

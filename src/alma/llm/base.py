@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 from alma.closeable import Closeable
 from alma.errors import ConfigurationError, LanguageModelError, ValidationError
 from alma.model.fields import JsonObject
-from alma.retry import Failure, until_answered
+from alma.retry import Failure, retry
 
 Role = Literal["system", "user", "assistant"]
 Schema = JsonObject
@@ -91,7 +91,7 @@ class LanguageModel(Closeable):
         """The model's answer to the messages; a temperature of None leaves it to the service."""
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         request = Request(checked_messages(messages), schema, max_tokens, temperature, seconds)
-        return until_answered(
+        return retry(
             lambda: _not_empty(self._attempt(request)), self._attempts, self._backoff_seconds, LanguageModelError
         )
 

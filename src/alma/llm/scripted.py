@@ -34,7 +34,7 @@ class ScriptedModel(LanguageModel):
         reply = self._replies[min(len(self.asked), len(self._replies) - 1)]
         self.asked.append(request)
         if isinstance(reply, Exception):
-            return Failure(str(reply), may_pass=True, cause=reply)
+            return Failure(str(reply), transient=True, cause=reply)
         if isinstance(reply, dict):
             return Completion(json.dumps(reply), self.model, "stop")
         return Completion(reply if isinstance(reply, str) else reply(request), self.model, "stop")

@@ -83,7 +83,7 @@ class SdkModel(LanguageModel):
 
     def _refuses_temperature(self, failure: Failure, request: Request) -> bool:
         status = getattr(failure.cause, "status_code", None)
-        return request.temperature is not None and status == _BAD_REQUEST and "temperature" in failure.sentence
+        return request.temperature is not None and status == _BAD_REQUEST and "temperature" in failure.message
 
     def _refusal(self, exc: Any) -> Failure:
         status: int = exc.status_code
@@ -91,8 +91,8 @@ class SdkModel(LanguageModel):
         # A wrong key is quoted, in part, by some services.
         said = "" if status == 401 else self._key.hidden_in(_quoted(exc))
         sentence = f"{self._service} answered {status}{f': {said}' if said else ''}{f'; {fix}' if fix else ''}"
-        may_pass = status in RETRIED_STATUSES and "insufficient_quota" not in said
-        return Failure(sentence, may_pass, retry_after_seconds(exc.response.headers.get("retry-after")), exc)
+        transient = status in RETRIED_STATUSES and "insufficient_quota" not in said
+        return Failure(sentence, transient, retry_after_seconds(exc.response.headers.get("retry-after")), exc)
 
 
 def _quoted(exc: Any) -> str:

@@ -21,7 +21,7 @@ from alma.core import ALMA, DEFAULT_PROJECT
 from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
 from alma.mcp.http import asgi_app
 from alma.model.fields import JsonObject
-from alma.process import return_unused_memory, share_heaps
+from alma.process import limit_malloc_arenas, trim_malloc
 from alma.rest.middleware import ROUTE, Gate
 from alma.rest.openapi import CONTENT_POLICY, document, page
 from alma.rest.options import ServiceOptions
@@ -90,7 +90,7 @@ def serve(
     called with the address when the service answers.
     """
     options = ServiceOptions(**settings)
-    share_heaps()
+    limit_malloc_arenas()
     with listening(options) as sock:
         memory = _opened(config, store, project_id)
         with memory:
@@ -300,7 +300,7 @@ async def trim_when_idle(answered: Callable[[], int]) -> None:
         await asyncio.sleep(_EVERY_SECONDS)
         now = answered()
         if now == seen and now != trimmed:
-            await anyio.to_thread.run_sync(return_unused_memory)
+            await anyio.to_thread.run_sync(trim_malloc)
             trimmed = now
         seen = now
 

@@ -10,7 +10,7 @@ from itertools import islice
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError
 from alma.model.vector import Vector
-from alma.retry import no_longer_than
+from alma.retry import deadline
 from alma.storage.base import StorageBackend
 
 _log = logging.getLogger("alma.retrieval")
@@ -37,7 +37,7 @@ class QuestionEmbedder:
         """The vector, or what was wrong."""
         patient = time.monotonic() - self._failed_at >= _FAILING_SECONDS
         try:
-            with no_longer_than(_PATIENCE_SECONDS if patient else _SHORT_PATIENCE_SECONDS):
+            with deadline(_PATIENCE_SECONDS if patient else _SHORT_PATIENCE_SECONDS):
                 vector = Vector(self._embedder.encode(beginning(query)))
             if len(vector) != self._storage.embedding_dim:
                 raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self._storage.embedding_dim}")

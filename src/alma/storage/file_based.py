@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from alma.errors import ConfigurationError, StorageError, ValidationError
 from alma.model.governance import Attribution, Setting, default_settings
-from alma.paths import at_home
+from alma.paths import expand_home
 from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
 from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.document import to_document
@@ -58,7 +58,7 @@ class FileBasedStorage(StorageBackend):
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `storage_dir` and `embedding_dim` describe."""
         settings = described(config)
-        return cls(at_home(settings.storage_dir), embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
+        return cls(expand_home(settings.storage_dir), embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     @contextmanager
     def _begin(self, by: Attribution, *, write: bool) -> Iterator[Transaction]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from alma.errors import DamagedFileError, StorageError, StorageFullError, StoreReplacedError
-from alma.paths import make_folder, open_private
+from alma.paths import make_directory, open_private
 
 Signature = tuple[int, int, int]
 
@@ -30,7 +30,7 @@ class JsonFolder:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         with _translated(folder):
-            make_folder(folder)
+            make_directory(folder)
 
     def path(self, name: str) -> Path:
         return self.folder / f"{name}.json"

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from alma.errors import ConfigurationError, shown
 from alma.model.governance import Attribution
-from alma.paths import at_home, make_folder
+from alma.paths import expand_home, make_directory
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.described import USUAL_DIMENSIONS, described
 from alma.storage.sql.statements import Dialect
@@ -65,7 +65,7 @@ class SQLiteStorage(StorageBackend):
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `storage_dir`, `db_name` and `embedding_dim` describe."""
         settings = described(config)
-        path = at_home(settings.storage_dir) / settings.db_name
+        path = expand_home(settings.storage_dir) / settings.db_name
         return cls(path, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
@@ -206,7 +206,7 @@ def _checked_path(db_path: str | os.PathLike[str]) -> Path:
             raise ValueError("it contains half of a character")
         if path.is_dir():
             raise ConfigurationError(f"db_path {text!r} is a folder; name a file in it, for example {path / 'alma.db'}")
-        make_folder(path.parent)
+        make_directory(path.parent)
     except (OSError, ValueError) as exc:
         reason = getattr(exc, "strerror", None) or exc
         raise ConfigurationError(f"there can be no store at {shown(text)} ({reason}): name another db_path") from exc

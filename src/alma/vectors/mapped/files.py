@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from alma.paths import make_folder, open_private
+from alma.paths import make_directory, open_private
 from alma.vectors.mapped.rows import FACTS, NAMED, Block, Flags, empty
 from alma.vectors.mapped.table import Kept, Table
 
@@ -64,7 +64,7 @@ class IndexFiles:
         self._model = model
         self._dims = dims
         self._rejected: set[str] = set()
-        make_folder(self._folder)
+        make_directory(self._folder)
 
     def load(self) -> Kept:
         """What is there and can be trusted; nothing where that is nothing."""

@@ -11,7 +11,6 @@ import pytest
 from alma import ALMA, AntiPattern, Heuristic
 from alma.learning.protocols import Learned
 from alma.model.scope import Scope
-from alma.storage.sqlite_local import SQLiteStorage
 from tests.learning.conftest import Open
 from tests.learning.test_book import STRATEGIES, learn, learned_by, near, opened
 
@@ -99,19 +98,6 @@ def test_what_a_caller_does_to_an_answer_changes_nothing_that_is_stored(tmp_path
     assert rule.metadata == {"task_type": "testing"}
     assert len(history) > 1
     assert all("mine" not in (version.record_json or {}).get("metadata", {}) for version in history)
-
-
-def test_the_next_outcome_of_a_lesson_reads_nothing_of_it_again(tmp_path: Path) -> None:
-    asked: list[str] = []
-    with opened(tmp_path / "alma.db") as alma:
-        for n in range(20):
-            learn(alma, n, 1, STRATEGIES[0], n % 3 > 0)
-        assert isinstance(alma.storage, SQLiteStorage)
-        with alma.storage._connections.lent() as connection:
-            connection.set_trace_callback(asked.append)
-        learn(alma, 20, 1, STRATEGIES[0], True)
-    assert any(sql.startswith('UPDATE "heuristics"') for sql in asked)
-    assert not any(sql.startswith("SELECT") and ("heuristics" in sql or "outcomes" in sql) for sql in asked)
 
 
 def _parsed(alma: ALMA, number: int, success: bool) -> Learned:

@@ -144,5 +144,5 @@ def test_an_owner_is_counted_anew_after_another_process_wrote(postgres_dsn: str)
     ):
         for expected in range(3):
             assert store.size(Heuristic, SHOP) == store.size(Heuristic, SHOP) == expected
-            assert store.has_none(Heuristic, SHOP) == (expected == 0)
+            assert (store.size(Heuristic, SHOP) == 0) == (expected == 0)
             elsewhere.save(make.a_heuristic(id=f"h{expected}"))

@@ -13,19 +13,18 @@ from alma import clock
 from alma.memory.audit import AuditTrail
 from alma.model.governance import Attribution
 from alma.model.learning import Heuristic, Outcome
-from alma.model.query import Order
+from alma.model.query import And, Compare, Order
 from alma.model.scope import Scope
 from alma.storage.audit import audit_event
-from alma.storage.base import Transaction
 from alma.storage.chain import statement
 from alma.storage.document import timestamp_text
+from alma.storage.primitives import Query
 from alma.storage.sql.statements import Dialect
 from alma.storage.sqlite.events import event_form
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 
 EVERYWHERE = Scope.everywhere()
-LEFT = object()
 
 
 @pytest.fixture
@@ -33,70 +32,6 @@ def store(tmp_path: Path) -> Iterator[SQLiteStorage]:
     with SQLiteStorage(tmp_path / "alma.db", embedding_dim=4) as store:
         store.save(make.a_heuristic())
         yield store
-
-
-def leave(store: SQLiteStorage) -> None:
-    with store.transaction() as tx:
-        tx.save(make.a_heuristic())
-        tx.vector_position()
-        tx.leave_behind(LEFT)
-
-
-def found_by(store: SQLiteStorage) -> object:
-    with store.transaction() as tx:
-        return tx.found_behind
-
-
-def test_the_next_transaction_finds_what_was_left(store: SQLiteStorage) -> None:
-    leave(store)
-    assert found_by(store) is LEFT
-
-
-def test_reading_in_between_takes_nothing_away(store: SQLiteStorage) -> None:
-    leave(store)
-    store.count(Heuristic, EVERYWHERE)
-    assert found_by(store) is LEFT
-
-
-def test_it_is_found_once(store: SQLiteStorage) -> None:
-    leave(store)
-    store.save(make.a_heuristic())
-    assert found_by(store) is None
-
-
-def test_nothing_is_found_after_another_process_wrote(store: SQLiteStorage) -> None:
-    with SQLiteStorage(store.path, embedding_dim=4) as other:
-        leave(store)
-        other.save(make.a_heuristic())
-        assert found_by(store) is None
-        assert AuditTrail(other).verify().ok
-
-
-def test_nothing_is_found_after_a_transaction_that_failed(store: SQLiteStorage) -> None:
-    leave(store)
-    with pytest.raises(RuntimeError), store.transaction() as tx:
-        tx.save(make.a_heuristic())
-        tx.leave_behind(LEFT)
-        raise RuntimeError
-    assert found_by(store) is None
-
-
-def test_what_a_transaction_found_that_failed_before_it_wrote_is_found_again(store: SQLiteStorage) -> None:
-    leave(store)
-    with pytest.raises(RuntimeError), store.transaction() as tx:
-        assert tx.found_behind is LEFT
-        raise RuntimeError
-    assert found_by(store) is LEFT
-    assert AuditTrail(store).verify().ok
-
-
-def test_nothing_is_left_where_something_else_is_done_at_the_end_of_the_transaction(store: SQLiteStorage) -> None:
-    def save_another(tx: Transaction) -> None:
-        tx.save(make.a_heuristic())
-
-    with store.along(save_another):
-        leave(store)
-    assert found_by(store) is None
 
 
 def test_what_a_transaction_knows_of_the_store_is_right_after_others_wrote(store: SQLiteStorage) -> None:
@@ -165,9 +100,10 @@ def test_the_statement_of_an_event_is_the_same_in_one_piece_and_in_parts(
 def test_the_newest_outcomes_of_a_lesson_are_read_from_an_index_in_its_order(store: SQLiteStorage) -> None:
     names, order = ("success", "timestamp"), (Order("timestamp", "desc"),)
     scope = Scope(project_id="shop", agent="helena")
-    asked = Dialect("sqlite").kind(Outcome.spec).select_values_of(names, scope, "lesson_id", order, 100)
+    where = And(scope.predicate(Outcome.spec), Compare("lesson_id", "eq", "a"))
+    sql, values = Dialect("sqlite").kind(Outcome.spec).select_values(Query(Outcome.spec, where, order, 100), names)
     with store._connections.lent() as connection:
-        plan = connection.execute(f"EXPLAIN QUERY PLAN {asked[0]}", {**asked[1], asked[2]: "a"}).fetchall()
+        plan = connection.execute(f"EXPLAIN QUERY PLAN {sql}", values).fetchall()
     assert [row[3] for row in plan] == [
         "SEARCH outcomes USING COVERING INDEX idx_outcomes_project_agent (project_id=? AND agent=? AND lesson_id=?)"
     ]
@@ -178,8 +114,6 @@ def test_outcomes_without_a_moment_come_last_among_those_of_a_lesson(store: SQLi
         make.an_outcome(lesson_id="l", timestamp=None if i == 2 else clock.now()) for i in range(3)
     )
     store.save_many([timeless, first, second])
-    with store.snapshot() as tx:
-        found = tx.values_of(
-            Outcome, ("id",), Scope(project_id=first.project_id), "lesson_id", "l", Order("timestamp", "desc"), 10
-        )
+    of_lesson, newest = Compare("lesson_id", "eq", "l"), (Order("timestamp", "desc"),)
+    found = store.values(Outcome, ("id",), Scope(project_id=first.project_id), of_lesson, newest, 10)
     assert [key for (key,) in found] == [second.id, first.id, timeless.id]

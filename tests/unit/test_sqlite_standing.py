@@ -86,20 +86,3 @@ def test_a_number_that_becomes_a_truth_value_in_json_is_a_change(store: SQLiteSt
     store.update(Heuristic, known.id, {"metadata": {"seen": True}}, EVERYWHERE)
     found = store.require(Heuristic, known.id, EVERYWHERE)
     assert found.metadata["seen"] is True
-
-
-def test_only_records_without_a_value_inside_the_scope_lack_it(store: SQLiteStorage) -> None:
-    bare, told, elsewhere = (
-        make.a_heuristic(last_validated=None),
-        make.a_heuristic(),
-        make.a_heuristic(last_validated=None, project_id="elsewhere"),
-    )
-    told = told.replace(last_validated=told.created_at)
-    store.save(bare)
-    store.save(told)
-    store.save(elsewhere)
-    ids = [bare.id, told.id, elsewhere.id, "unknown"]
-    scope = Scope(project_id=bare.project_id)
-    with store.snapshot() as tx:
-        assert tx.lacking(Heuristic, "last_validated", ids, scope) == [bare.id]
-        assert tx.lacking(Heuristic, "last_validated", [told.id], scope) == []

@@ -314,7 +314,6 @@ class _Step:
         for write in self._writes:
             write()
         self.written = self._lessons.written(tx)
-        self._stored.leave()
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
     @property

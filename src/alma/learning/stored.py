@@ -1,4 +1,4 @@
-"""What is stored of an agent's lessons: read once, and then known for as long as nobody else writes."""
+"""What is stored of an agent's lessons: read once in a transaction."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from copy import deepcopy
 from datetime import datetime
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
@@ -15,7 +15,7 @@ from alma.learning.strategies import strategy_key
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
-from alma.model.query import Compare, Cursor, Order
+from alma.model.query import And, Compare, Cursor, In, Missing, Order
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
@@ -26,7 +26,6 @@ NOT_THE_SAME = "not_the_same"
 """Under this name a rule's metadata keeps the strategies of which somebody said that they are not its own."""
 RELATED = "related"
 """Under this name a rule's metadata keeps which older rules say more, less or the opposite, and how likely that is."""
-_MOST_LESSONS, _MOST_WARNINGS, _MOST_AGENTS = 1_024, 8_192, 16
 
 T = TypeVar("T", Heuristic, AntiPattern)
 
@@ -52,31 +51,17 @@ class _Known:
         # The warnings that name an alternative, or are none.
         self.aware: set[str] = set()
 
-    def forget_much(self) -> None:
-        """Begin again with what has become too much to keep."""
-        for known in (self.rules, self.warnings, self.tried):
-            if len(known) > _MOST_LESSONS:
-                known.clear()
-        if len(self.aware) > _MOST_WARNINGS:
-            self.aware.clear()
-
-
-class _Left(dict[Scope, _Known]):
-    """What one outcome leaves for the next."""
-
 
 class StoredLessons:
     """The lessons of an agent inside a transaction: what is read of them and what is written.
 
-    `alone` says that the transaction is the outcome's own. Then what the last one left holds still, unless somebody
-    else wrote since, and so will what this one leaves.
+    `alone` says that the transaction is the outcome's own.
     """
 
     def __init__(self, tx: Transaction, scope: Scope, *, alone: bool) -> None:
         self.tx = tx
         self.scope = scope
-        self._left = tx.found_behind if alone and isinstance(tx.found_behind, _Left) else _Left()
-        self._known = self._left.setdefault(scope, _Known())
+        self._known = _Known()
         self._alone = alone
 
     # ------------------------------------------------------------------ reading
@@ -108,7 +93,8 @@ class StoredLessons:
         """The warnings of these lessons that name no alternative."""
         known = self._known
         asked = [key for key in map(anti_pattern_id, lessons) if key not in known.aware]
-        lacking = self.tx.lacking(AntiPattern, "better_alternative", asked, self.scope) if asked else ()
+        without = And(In("id", asked), Missing("better_alternative"))
+        lacking = [key for (key,) in self.tx.values(AntiPattern, ("id",), self.scope, without)] if asked else []
         known.aware.update(asked)
         known.aware.difference_update(lacking)
         return self.tx.lock(AntiPattern, lacking, self.scope) if lacking else []
@@ -117,23 +103,23 @@ class StoredLessons:
         """How the newest outcomes of a lesson went, newest first, as many as count."""
         known = self._known.tried.get(lesson_id)
         if known is None:
-            found = self.tx.values_of(
-                Outcome, Tried._fields, self.scope, "lesson_id", lesson_id, NEWEST_FIRST, EVIDENCE_READ
-            )
-            known = self._known.tried[lesson_id] = list(map(Tried._make, found))
+            known = self._known.tried[lesson_id] = list(map(Tried._make, self._outcomes(Tried, lesson_id)))
         return known
 
     def newest(self, lesson_id: str) -> list[Seen]:
         """The newest outcomes of a lesson, newest first, as many as count."""
-        rows = self.tx.values_of(Outcome, Seen._fields, self.scope, "lesson_id", lesson_id, NEWEST_FIRST, EVIDENCE_READ)
-        return list(map(Seen._make, rows))
+        return list(map(Seen._make, self._outcomes(Seen, lesson_id)))
 
     def all_of(self, lesson_id: str) -> list[Counted]:
         """All outcomes of a lesson, newest first; of a very long one, the newest thousands."""
-        rows = self.tx.values_of(
-            Outcome, Counted._fields, self.scope, "lesson_id", lesson_id, NEWEST_FIRST, _MOST_COUNTED
-        )
-        return list(map(Counted._make, rows))
+        return list(map(Counted._make, self._outcomes(Counted, lesson_id, _MOST_COUNTED)))
+
+    def _outcomes(
+        self, form: type[Tried | Seen | Counted], lesson_id: str, limit: int = EVIDENCE_READ
+    ) -> list[tuple[Any, ...]]:
+        """The fields that a form has of the newest outcomes of a lesson."""
+        of_lesson = Compare("lesson_id", "eq", lesson_id)
+        return self.tx.values(Outcome, form._fields, self.scope, of_lesson, (NEWEST_FIRST,), limit)
 
     # ------------------------------------------------------------------ writing
 
@@ -175,12 +161,6 @@ class StoredLessons:
             return
         known.warnings[made.id] = _held(made)
         (known.aware.discard if made.better_alternative is None else known.aware.add)(made.id)
-
-    def leave(self) -> None:
-        """Leave what is known to the next outcome."""
-        if self._alone:
-            self._known.forget_much()
-            self.tx.leave_behind(self._left if len(self._left) <= _MOST_AGENTS else None)
 
 
 def _held(record: T | None) -> _Held[T]:

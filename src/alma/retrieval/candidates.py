@@ -168,9 +168,6 @@ def gather(
         pool.problems.append(f"the vector index is down ({request.index_down})")
         wanted = None
     for target in targets:
-        # Most stores have no records of most kinds.
-        if storage.has_none(target.cls, target.scope, target.where):
-            continue
         size = storage.size(target.cls, target.scope, target.where)
         among_many = target.cls is Memory and size > _LARGE
         pool.among_many |= among_many

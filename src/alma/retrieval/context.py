@@ -21,7 +21,7 @@ from alma.retrieval.candidates import Pool, by_target, most_read
 from alma.retrieval.length import LONG, STATEMENT, concision
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.times import AskedTime, add_time, window_of
-from alma.storage.base import TEXT_LENGTH, StorageBackend, Transaction
+from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.storage.ranking import idf
 from alma.text.timeexpr.extract import TimeWindow
 from alma.text.tokens import words_by_term
@@ -74,9 +74,6 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked, asked: Aske
     if not memories:
         return
     known = _surroundings(storage, memories, _names(window_of(request)))
-    with storage.snapshot() as tx:
-        # Of what is found from here on, nothing of that will be asked.
-        tx.foresee(Memory, ())
     answered = asks_for_answer(request.query)
     if not answered:
         _prefer_concise(memories, known)
@@ -88,15 +85,6 @@ def add_context(storage: StorageBackend, pool: Pool, request: Asked, asked: Aske
     # Many a store has no relationships, and this is quicker than asking for those of every candidate.
     if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
         _add_relationships(storage, pool)
-
-
-def foresee(tx: Transaction, request: Asked, targets: Iterable[Target]) -> None:
-    """Say what will be asked about every general memory that is found, and what is handed over by rule."""
-    if Memory in request.kinds:
-        tx.foresee(Memory, _names(window_of(request)))
-    for target in targets:
-        if target.by_rule:
-            tx.expect(target.cls, target.scope, target.where)
 
 
 def _names(window: TimeWindow | None) -> tuple[str, ...]:

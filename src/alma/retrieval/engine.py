@@ -35,7 +35,7 @@ from alma.retrieval import router
 from alma.retrieval.absent import Note
 from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
-from alma.retrieval.context import add_context, foresee
+from alma.retrieval.context import add_context
 from alma.retrieval.copies import Crowd, without_copies
 from alma.retrieval.embedding import QuestionEmbedder
 from alma.retrieval.focus import asked_part
@@ -278,8 +278,7 @@ class RetrievalEngine:
 
     def _found(self, request: Asked, targets: Sequence[Target], embedded: _Embedded) -> _Found:
         problems = [*embedded.problems]
-        with self.storage.reading() as (tx, generation):
-            foresee(tx, request, targets)
+        with self.storage.reading() as (_, generation):
             ranking = self._looked_beside_copies(request, targets, embedded.vector, problems)
             if ranking is not None and embedded.part is not None:
                 # In all of a long task what it asks is lost among what is beside it.

@@ -31,8 +31,6 @@ def newest(storage: StorageBackend, targets: Sequence[Target], limit: int) -> li
     """The newest records of targets of one kind, each once."""
     found: dict[str, Record] = {}
     for target in targets:
-        if storage.has_none(target.cls, target.scope, target.where):
-            continue
         by_age = (Order(_NEWEST[target.cls], "desc"),)
         for record in storage.find(target.cls, target.scope, target.where, by_age, limit=limit):
             found.setdefault(str(record.key), record)

@@ -23,7 +23,6 @@ try:
     from psycopg import sql
     from psycopg_pool import ConnectionPool
 
-    from alma.storage.postgres.aside import NEVER_WAITS, SHOWN, Aside
     from alma.storage.postgres.connection import Connection
     from alma.storage.postgres.migrations import PostgresMigrator, prepare_vector_column
     from alma.storage.postgres.pgvector import register_vectors
@@ -31,7 +30,6 @@ try:
     from alma.storage.postgres.pools import (
         connected_pool,
         ended,
-        pool_aside,
         set_session,
         translated,
         tune_index_scans,
@@ -52,6 +50,8 @@ _IDENTITY = """
         (SELECT oid FROM pg_database WHERE datname = current_database()),
         'alma_heuristics'::regclass::oid)
 """
+# Which server it is and which transactions a moment can see: every commit anywhere on the server moves that.
+SHOWN = "SELECT concat_ws(' ', extract(epoch FROM pg_postmaster_start_time()), pg_current_snapshot())"
 _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
@@ -117,10 +117,6 @@ class PostgreSQLStorage(StorageBackend):
         self._identity: str | None = None
         self._prepare(conninfo)
         self._make_pool = partial(connected_pool, conninfo, max(1, pool_size), self._configure)
-        self._asides: dict[int, Aside] = {}
-        self._make_aside = partial(Aside, partial(pool_aside, conninfo, self._configure_aside))
-        # Whoever allows one connection means one.
-        self._asks_aside = self._native and pool_size > 1
         with translated():
             self._pools = {os.getpid(): self._make_pool()}
 
@@ -133,14 +129,6 @@ class PostgreSQLStorage(StorageBackend):
             if self._pools.setdefault(here, made) is not made:
                 made.close()
         return self._pools[here]
-
-    @property
-    def _aside(self) -> Aside | None:
-        """The connection of this process for questions aside, if there may be one."""
-        if not self._asks_aside:
-            return None
-        here = os.getpid()
-        return self._asides.get(here) or self._asides.setdefault(here, self._make_aside())
 
     def _prepare(self, conninfo: str) -> None:
         with administration(conninfo, self.schema) as connection:
@@ -158,10 +146,6 @@ class PostgreSQLStorage(StorageBackend):
         if self._native:
             register_vectors(connection)
             tune_index_scans(connection)
-
-    def _configure_aside(self, connection: Connection) -> None:
-        self._configure(connection)
-        connection.execute(NEVER_WAITS)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -192,7 +176,6 @@ class PostgreSQLStorage(StorageBackend):
                 self.embedding_model,
                 writable=write,
                 native=self._native,
-                aside=None if write else self._aside,
             )
             try:
                 yield tx
@@ -257,9 +240,7 @@ class PostgreSQLStorage(StorageBackend):
                 connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
 
     def close(self) -> None:
-        aside, pool = self._asides.pop(os.getpid(), None), self._pools.get(os.getpid())
-        if aside is not None:
-            aside.close()
+        pool = self._pools.get(os.getpid())
         if pool is not None:
             pool.close()
 

@@ -12,7 +12,7 @@ from alma.model import query as q
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
-from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Missing, Order, Predicate
+from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
 from alma.model.vector import Vector
@@ -41,24 +41,6 @@ class Reading(VectorFeed, Primitives):
         # What was parsed last, with the objects it was made of: while these are held, nothing else has their ids.
         self._bounded: dict[tuple[str, int, int], tuple[Predicate, Scope, Predicate]] = {}
         self._parts: dict[tuple[str, int], tuple[Predicate, Predicate]] = {}
-
-    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
-        """Say that `values` will be asked for these fields of what is found next, or for none.
-
-        A store that reads the records anyway to search them may then read the fields with them.
-        """
-
-    def expect(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> None:
-        """Say that these records will be asked for, of which there are often none.
-
-        A store that takes long to ask may then find out along with something else whether it needs to be.
-        """
-
-    def expect_nearest(self, question: VectorQuestion) -> None:
-        """Say that this will be asked for next but one, not exactly: `answer(question, exact=False)`.
-
-        A store that can do two things at once may begin with it.
-        """
 
     def _inside(self, spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
         """`inside`, and the same object again while the same scope and predicate are asked for."""
@@ -135,17 +117,6 @@ class Reading(VectorFeed, Primitives):
         ordered = q.parsed_order(spec, order)
         return self._values(Query(spec, self._inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
-    def values_of(
-        self, cls: type[Record], names: tuple[str, ...], scope: Scope, field: str, text: str, order: Order, limit: int
-    ) -> list[tuple[Any, ...]]:
-        """`values` of the first records that have a text in a field, for those who ask the same again and again."""
-        return self.values(cls, names, scope, Compare(field, "eq", text), (order,), limit)
-
-    def lacking(self, cls: type[Record], field: str, ids: Sequence[str], scope: Scope) -> list[str]:
-        """Those of these records inside the scope that have no value in a field, for those who ask again and again."""
-        key = spec_of(cls).key
-        return [found for (found,) in self.values(cls, (key,), scope, And(In(key, ids), Missing(field)))]
-
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:
@@ -157,10 +128,6 @@ class Reading(VectorFeed, Primitives):
 
     def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
         return self._size(spec_of(cls), self._inside(spec_of(cls), scope, where))
-
-    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
-        """Whether the store knows at once that there are no such records; one that would have to look says no."""
-        return False
 
     def matching_ids(
         self,

@@ -177,14 +177,6 @@ class RecordStore(TransactionalStore):
         with self.snapshot() as tx:
             return tx.size(cls, scope, where)
 
-    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
-        """Whether the store knows at once that there are no such records; one that would have to look says no.
-
-        Nobody may have looked then at what is asked for, so that what comes from outside has to be checked before.
-        """
-        with self.snapshot() as tx:
-            return tx.has_none(cls, scope, where)
-
     def matching_ids(
         self,
         cls: type[Record],

@@ -113,7 +113,7 @@ class SQLiteStorage(StorageBackend):
                 try:
                     found = connection.found()
                     if found is not None:
-                        transaction.follow(*found.what)
+                        transaction.follow(found.what)
                     yield transaction
                     self._connections.file.require_in_place()
                     _commit(connection, transaction, found)

@@ -44,10 +44,6 @@ class Transaction(Writing):
     """
 
     cautious = False
-    # What the transaction before this one left behind, and what this one leaves.
-    found_behind: object = None
-    left_behind: object = None
-
     # ------------------------------------------------------------------ saving
 
     def save(self, *records: Record) -> None:
@@ -335,15 +331,6 @@ class Transaction(Writing):
             self._erase()
             self._chain_head = None
             self._insert(Setting.spec, default_settings())
-
-    def leave_behind(self, what: object) -> None:
-        """Leave something that the next transaction finds in `found_behind`, if it follows this one directly.
-
-        That is known only where a store can tell that nobody at all wrote in between; elsewhere nothing is found. So
-        what was read here, and what was made of it, need not be read again. Whoever leaves it answers for what was
-        written in this transaction.
-        """
-        self.left_behind = what
 
 
 def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, Sequence[Record]]]:

@@ -70,7 +70,6 @@ class TransactionalStore(Closeable):
                 yield tx
                 if also is not None and tx.acts:
                     also(tx)
-                    tx.leave_behind(None)
                 tx.require_sound()
             finally:
                 self._current.transaction = None

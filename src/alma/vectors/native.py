@@ -21,11 +21,6 @@ class NativeIndex:
         self._exact = exact
         self._closed = False
 
-    def expect(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> None:
-        if not self._exact and not self._closed:
-            with self._storage.snapshot() as tx:
-                tx.expect_nearest(tx.vector_question(cls, vector, scope, where, limit, self._model))
-
     def search(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Nearest]:

@@ -67,24 +67,10 @@ class Questions:
     def ask(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         """The rows that answer a question."""
         self._put(sql, values)
-        return self.answer()
-
-    def send(self, sql: str, values: Mapping[str, Any]) -> None:
-        """Send a question, all of it at once, without waiting for the answer.
-
-        The driver can do that in its pipelines alone, which end with one more message to the server and its answer. The
-        processor that these two take turns on is then the one that the server works on next, and whoever sends it the
-        next question is put aside until it is answered.
-        """
-        self._put(sql, values)
-        self._connection.wait(generators.send(self._pgconn))
-
-    def answer(self) -> list[Any]:
-        """The rows that answer what was sent, as soon as they are there."""
-        result, values = self._result(), self._values
-        values.set_pgresult(result)
-        rows = values.load_rows(0, result.ntuples, tuple)
-        values.set_pgresult(None)
+        result, loaded = self._result(), self._values
+        loaded.set_pgresult(result)
+        rows = loaded.load_rows(0, result.ntuples, tuple)
+        loaded.set_pgresult(None)
         return rows
 
     def tell(self, statements: bytes) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from functools import cache
 from typing import Any, NamedTuple, Protocol
 
@@ -11,11 +11,8 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
-from alma.storage.postgres.wire import literal
-from alma.storage.primitives import Query
 from alma.storage.ranking import Remembered, minute
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.statements import Dialect
 
 # Records are not counted further than this; how many more there are the planner tells.
@@ -37,28 +34,22 @@ class Reader(Protocol):
     counted_words: dict[Hashable, dict[str, int]]
     # Which state of the database it sees, if that stays: another after every commit of anybody.
     state: int | None
-    # What was said to be asked for; it holds the predicates, which are known by their ids.
-    expected: list[Query]
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
     def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
 
-    def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
-
 
 class _Owned(NamedTuple):
-    """Records of a kind that are counted: whose they are and what else they are, perhaps only whether there are any."""
+    """Records of a kind that are counted: whose they are, perhaps only whether there are any."""
 
     spec: RecordSpec
     owners: Owners
-    narrowed: str = ""
     any_at_all: bool = False
 
     def statement(self, owned: str) -> str:
         """The records to be counted, by the condition that they are the owner's."""
-        conditions = " AND ".join(filter(None, (owned, self.narrowed)))
-        some = f"SELECT 1 FROM {self.spec.postgres_table} WHERE {conditions}"
+        some = f"SELECT 1 FROM {self.spec.postgres_table} WHERE {owned}"
         return f"SELECT 1 FROM ({some} LIMIT 1) AS found" if self.any_at_all else some
 
 
@@ -132,7 +123,7 @@ class OwnedRecords:
             self._tx.counted_records[key] = count
 
     def _asked_for_next(self) -> dict[Counted, _Owned]:
-        """The kinds that have the same owners as this one, the memories of their project, and what is expected."""
+        """The kinds that have the same owners as this one, and the memories of their project."""
         found: dict[Counted, _Owned] = {
             (spec.postgres_table, self._owners): _Owned(spec, self._owners) for spec in _kindred(self._spec)
         }
@@ -141,9 +132,6 @@ class OwnedRecords:
             found[Memory.spec.postgres_table, project] = _Owned(Memory.spec, project)
         # Many a store has no relationships, and who asks for them asks more than once.
         found[MemoryRelationship.spec.postgres_table, ()] = _Owned(MemoryRelationship.spec, (), any_at_all=True)
-        for query in self._tx.expected:
-            if narrowed := _narrowed(query):
-                found[query.spec.kind, id(query.where)] = _Owned(query.spec, owners_of(query.where), narrowed, True)
         return found
 
 
@@ -155,25 +143,6 @@ def owners_of(where: Predicate) -> Owners:
 def owned_by(owners: Owners) -> Predicate:
     """That a record is one of these owners'."""
     return And(*(In(*owner) for owner in owners))
-
-
-def _narrowed(query: Query) -> str:
-    """What a query wants to be one of some texts, besides its owners; these are spelled out for the planner to know."""
-    return " AND ".join(
-        f'"{part.field}" IN ({", ".join(literal(str(value)) for value in part.values)})'
-        for part in _parts(query.where)
-        if isinstance(part, In) and part.field not in ranking.OWNERS and _are_texts(part.values)
-    )
-
-
-def _are_texts(values: Sequence[Any]) -> bool:
-    return bool(values) and all(isinstance(value, str) for value in values)
-
-
-def _parts(where: Predicate) -> Iterator[Predicate]:
-    """The conditions that all must be fulfilled."""
-    for part in where.parts if isinstance(where, And) else ():
-        yield from _parts(part) if isinstance(part, And) else (part,)
 
 
 @cache

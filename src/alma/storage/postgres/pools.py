@@ -46,21 +46,6 @@ def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], N
     return pool
 
 
-def pool_aside(conninfo: str, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
-    """A pool of one connection, which is made in the background; nobody waits for it."""
-    return ConnectionPool(
-        conninfo,
-        min_size=1,
-        max_size=1,
-        connection_class=Connection,
-        kwargs={"autocommit": True},
-        configure=configure,
-        open=True,
-        num_workers=1,
-        name="alma aside",
-    )
-
-
 @contextmanager
 def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
     """A connection of its own, outside every pool, for changing a schema."""

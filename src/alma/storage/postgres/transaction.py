@@ -13,22 +13,18 @@ from psycopg import sql
 
 from alma import clock
 from alma.model.governance import AuditEvent
-from alma.model.query import EVERYTHING, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.chain import statement
-from alma.storage.feed import VectorQuestion
 from alma.storage.nearest import nearest
-from alma.storage.postgres.aside import Aside, Asked, seen_in
 from alma.storage.postgres.connection import Connection
-from alma.storage.postgres.owned import Counted, owners_of
+from alma.storage.postgres.owned import Counted
 from alma.storage.postgres.pools import translated
 from alma.storage.postgres.vectors import VectorSearch
 from alma.storage.postgres.wire import listed
 from alma.storage.postgres.word_entries import COLUMNS, entries
 from alma.storage.postgres.words import WordSearch
-from alma.storage.primitives import Query
 from alma.storage.sql.outbox import marked_again
 from alma.storage.sql.transaction import SqlTransaction
 
@@ -47,16 +43,11 @@ class PostgresTransaction(SqlTransaction):
         shown: str | None,
         *args: Any,
         native: bool,
-        aside: Aside | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._native = native
-        self._aside = aside
-        self._asked: list[Asked] = []
-        # What was said to be asked for.
-        self.expected: list[Query] = []
         # Which state of the database it sees: another after every commit of anybody.
         self.shown = shown
         self.state = None if shown is None else hash(shown)
@@ -86,21 +77,6 @@ class PostgresTransaction(SqlTransaction):
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
         with self._connection.cursor() as cursor:
             cursor.executemany(sql, rows)
-
-    def _knows_of_none(self, query: Query) -> bool:
-        if not self.counted_records or self.writable:
-            return False
-        known, table = self.counted_records, self.names.table(query.spec)
-        # Whatever was counted of what was said to be asked for is known by its predicate.
-        if known.get((query.spec.kind, id(query.where))) == 0:
-            return True
-        # Whose records are asked for is only looked at where somebody is known to have none of the kind.
-        some_have_none = any(count == 0 and of == table for (of, _), count in known.items())
-        return some_have_none and known.get((table, owners_of(query.where))) == 0
-
-    def expect(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> None:
-        if not self.writable:
-            self.expected.append(Query(cls.spec, self._inside(cls.spec, scope, where)))
 
     # ------------------------------------------------------------------ writing
 
@@ -228,10 +204,6 @@ class PostgresTransaction(SqlTransaction):
     def _size(self, spec: RecordSpec, where: Predicate) -> int:
         return self.word_search(spec, where).records() if spec.text else super()._size(spec, where)
 
-    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
-        # Of those that have words it is counted anyway, for all kinds at once.
-        return bool(cls.spec.text) and not self.size(cls, scope, where)
-
     def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         """The search for words among these records, the same one while the same object is asked for."""
         if self.writable:
@@ -264,31 +236,8 @@ class PostgresTransaction(SqlTransaction):
             known = self._vector_searches[key] = VectorSearch(self, spec, model, where)
         return known
 
-    def expect_nearest(self, question: VectorQuestion) -> None:
-        if self._aside is not None and question.limit:
-            search = self._vector_search(question.spec, question.model, question.where)
-            search.expect(question.vector, question.limit)
-
-    def ask_aside(self, vectors: int, sql: str, values: Mapping[str, Any]) -> Asked | None:
-        """Have a question answered meanwhile, by an index that looks for so many vectors in a round."""
-        asked = None if self._aside is None else self._aside.ask(vectors, sql, values)
-        if asked is not None:
-            self._asked.append(asked)
-        return asked
-
-    def answer_aside(self, asked: Asked) -> list[Any] | None:
-        """What was found aside, without the state in which it was; None if that was not the state seen here."""
-        rows = asked.rows()
-        if rows is None or self._aside is None:
-            return None
-        in_time = seen_in(rows) == self.shown
-        self._aside.tell(in_time=in_time)
-        return [row[:-1] for row in rows] if in_time else None
-
     def let_go(self) -> None:
-        """Give up what was asked aside, as far as nobody has taken the answer, and the searches, which hold this."""
-        for asked in self._asked:
-            asked.drop()
+        """Forget the searches, which hold this."""
         self._searches.clear()
         self._vector_searches.clear()
 

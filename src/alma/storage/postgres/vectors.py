@@ -15,14 +15,12 @@ from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
 from alma.storage.nearest import nearest
-from alma.storage.postgres.aside import SHOWN_ASIDE, Asked
 from alma.storage.postgres.owned import Owners, Reader, owned_by, owners_of
 from alma.storage.postgres.pgvector import floats
 from alma.storage.postgres.wire import literal
 from alma.storage.postgres.words import WordSearch
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.foreseen import Foreseen
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
 _DISTANCE = (
@@ -50,7 +48,7 @@ _LEAST_ROUND, _LARGEST_ROUND = 100, 1_000
 
 
 Found = Sequence[Any]
-"""What is known of a vector that was found: its cosine or itself, its record's key, and what was foreseen."""
+"""What is known of a vector that was found: its cosine or the vector itself, and the key of its record."""
 
 
 class Searcher(Reader, Protocol):
@@ -59,10 +57,6 @@ class Searcher(Reader, Protocol):
     def look_round(self, vectors: int) -> None: ...
 
     def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch: ...
-
-    def ask_aside(self, vectors: int, sql: str, values: Mapping[str, Any]) -> Asked | None: ...
-
-    def answer_aside(self, asked: Asked) -> list[Any] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,14 +90,8 @@ class VectorSearch:
         self._spec = spec
         self._where = where
         self._table = tx.dialect.kind(spec).table
-        # What is being answered aside: for which vector and limit.
-        self._expected: tuple[Vector, int, Asked] | None = None
         # Spelled out because a partial index is only used where the kind and model are constants.
         self._of_model = f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {literal(model)}"
-
-    @property
-    def _foreseen(self) -> Foreseen | None:
-        return self._tx.foreseen(self._spec)
 
     @cached_property
     def _fulfilling(self) -> tuple[str, dict[str, Any]]:
@@ -133,17 +121,6 @@ class VectorSearch:
         near = f"(SELECT {_PLACE}, memory_id FROM {self._joined(condition)} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
         rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", values, vector, limit + _SPARE)
         return _compared(rows, vector, limit)
-
-    def expect(self, vector: Vector, limit: int) -> None:
-        """Have the index asked meanwhile for what `nearest` will be asked for, if it will be."""
-        owned = self._records(self._where)
-        if not owned or self._few(owned, self._most_looked_at(limit)) is not None:
-            return
-        command, values = self._by_index_command(vector, f", {SHOWN_ASIDE}")
-        given = {**values, "wanted": _unit(vector)}
-        asked = self._tx.ask_aside(_round_for(limit), command.replace(_MOST, str(limit + _SPARE)), given)
-        if asked is not None:
-            self._expected = (vector, limit, asked)
 
     def _most_looked_at(self, limit: int) -> int:
         """Looking at so many records takes as long as the index, which must pass over all that lie between."""
@@ -190,30 +167,14 @@ class VectorSearch:
 
     def _by_index(self, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
-        found = self._found_aside(vector, limit)
-        if found is None:
-            self._tx.look_round(_round_for(limit))
-            command, values = self._by_index_command(vector)
-            found = self._found(command, values, vector, limit + _SPARE)
-        return _best(self._kept(found), limit)
-
-    def _by_index_command(self, vector: Vector, further: str = "") -> tuple[str, dict[str, Any]]:
-        """What asks the index, and for a further column; and its values but the vector."""
+        self._tx.look_round(_round_for(limit))
         distance = _INDEXED.format(dims=len(vector))
-        foreseen = "" if self._foreseen is None else f", {self._foreseen.columns}"
         condition, values = self._for_one_owner
-        return (
-            f"SELECT 1 - ({distance}), alma_embeddings.memory_id{foreseen}{further} FROM {self._joined(condition)} "
+        command = (
+            f"SELECT 1 - ({distance}), alma_embeddings.memory_id FROM {self._joined(condition)} "
             f"ORDER BY {distance} LIMIT {_MOST}"
-        ), values
-
-    def _found_aside(self, vector: Vector, limit: int) -> list[Found] | None:
-        """What was found meanwhile, if this was expected and nobody has written since; None where it must be asked."""
-        if self._expected is None or self._expected[:2] != (vector, limit):
-            return None
-        rows = self._tx.answer_aside(self._expected[2])
-        self._expected = None
-        return rows if rows is not None and _are_enough(rows, limit + _SPARE, limit + _SPARE) else None
+        )
+        return _best(self._found(command, values, vector, limit + _SPARE), limit)
 
     def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The nearest by comparing the vectors of a few records.
@@ -229,12 +190,11 @@ class VectorSearch:
         )
         nearest_first = "ORDER BY distance, memory_id LIMIT %(looked_at)s"
         near = f"(SELECT {first}, memory_id FROM {compared.table} {nearest_first}) AS near"
-        further, columns = ("", "1") if self._foreseen is None else (", own.*", self._foreseen.columns)
-        if self._foreseen is not None or not few.are_all:
-            own = f"SELECT {columns} FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition}"
+        if not few.are_all:
+            own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition}"
             near += f" CROSS JOIN LATERAL ({own} OFFSET 0) AS own"
         learned = _LEARNED if compared.made_by else ""
-        command = f"{compared.made_by}SELECT {told}, near.memory_id{further}{learned} FROM {near} LIMIT {_MOST}"
+        command = f"{compared.made_by}SELECT {told}, near.memory_id{learned} FROM {near} LIMIT {_MOST}"
         given = {**values, **few.values, "places": compared.places}
         rows: list[Found] = []
         if few.most > records + _SPARE:
@@ -242,7 +202,7 @@ class VectorSearch:
             rows = self._tx.rows(command.replace(_MOST, str(records)), looked_at)
         if _distinct(rows) < records:
             rows = self._found(command, {**given, "looked_at": None}, vector, records)
-        found = self._kept(self._places_kept(few, rows) if learned else rows)
+        found = self._places_kept(few, rows) if learned else rows
         return _compared(found, vector, limit) if sent else _best(found, limit)
 
     def _vectors_of(self, few: Few) -> Compared:
@@ -270,12 +230,6 @@ class VectorSearch:
         if places is not None and self._tx.state is not None:
             self._tx.dialect.vector_places.put((self._of_model, few.owners), self._tx.state, places)
         return [row[:-1] for row in rows]
-
-    def _kept(self, found: Sequence[Found]) -> Sequence[Found]:
-        """What was found; what was foreseen of it is kept."""
-        if self._foreseen is not None:
-            self._foreseen.found(self._where, found)
-        return found
 
     def _joined(self, condition: str) -> str:
         """The vectors of the records that fulfil a condition, whichever is looked at first."""

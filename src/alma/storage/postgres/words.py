@@ -135,7 +135,7 @@ class WordSearch:
         rows = self._tx.rows(
             f"WITH found AS MATERIALIZED (SELECT {self._needed}, {self._norm} AS norm, {condition} AS fulfilling "
             f"FROM {self._table} WHERE {owned} AND {self._counted.any_of_words}), "
-            f"weighed AS MATERIALIZED ({weighed(room)}) SELECT {score(room)}, {self._key}{self._foreseen_columns}, met "
+            f"weighed AS MATERIALIZED ({weighed(room)}) SELECT {score(room)}, {self._key}, met "
             f"FROM found AS {self._table} CROSS JOIN weighed WHERE fulfilling ORDER BY 1 DESC, 2 LIMIT {limit}",
             {
                 **values,
@@ -150,7 +150,7 @@ class WordSearch:
         )
         if rows:
             self._counted.remember_of_few(dict(zip(words, map(int, rows[0][-1].split(",")), strict=False)))
-        return self._noted([row[:-1] for row in rows])
+        return [(row[1], row[0]) for row in rows]
 
     def _selection(self, counts: Mapping[str, int], records: int) -> tuple[Selection, tuple[Pair, ...]]:
         """Which words are looked up, and which only together with another.
@@ -199,18 +199,18 @@ class WordSearch:
             )
         # Spelled out: of a limit that it does not know the planner thinks the worst, and plans anew every time.
         best += f" LIMIT {rescored if selection.left_out else limit}"
-        total, further = "best.score", self._foreseen_columns
+        total = "best.score"
         if selection.left_out:
             more = f"SELECT sum({worth('weight', 'asked.word', self._norm)}) FROM {weighted('left_out')}"
             total += f" + coalesce(({more} WHERE search @@ asked.word), 0)"
-        if selection.left_out or further:
+        if selection.left_out:
             # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
             there = f"{self._table}.ctid = best.place AND {self._table}.{self._key} = best.{self._key}"
             best = f"({best}) AS best JOIN {self._table} ON {there}"
         else:
             best = f"({best}) AS best"
         return self._kept(
-            f"SELECT {total}, best.{self._key}{further} FROM {best} ORDER BY 1 DESC, 2 LIMIT {limit}",
+            f"SELECT {total}, best.{self._key} FROM {best} ORDER BY 1 DESC, 2 LIMIT {limit}",
             {
                 **values,
                 **self._counted.in_index[1],
@@ -223,29 +223,12 @@ class WordSearch:
 
     @property
     def _needed(self) -> str:
-        """The columns that scores and what is foreseen are told from."""
-        foreseen = self._tx.foreseen(self._spec)
-        # How long a text is may be foreseen, too.
-        names = () if foreseen is None else (*self._spec.text, *foreseen.names)
-        stored = (name for name in names if name in self._spec.stored_names)
-        return ", ".join(f'"{name}"' for name in dict.fromkeys((self._key, *COLUMNS, *stored)))
-
-    @property
-    def _foreseen_columns(self) -> str:
-        """What is read of the records that are found because it will be asked for, behind other columns."""
-        foreseen = self._tx.foreseen(self._spec)
-        return "" if foreseen is None else f", {foreseen.columns}"
+        """The columns that scores are told from."""
+        return ", ".join(f'"{name}"' for name in (self._key, *COLUMNS))
 
     def _kept(self, sql: str, values: Mapping[str, Any]) -> list[tuple[str, float]]:
-        """The keys and scores that a statement finds; what was foreseen is kept."""
-        return self._noted(self._tx.rows(sql, values))
-
-    def _noted(self, rows: Sequence[Sequence[Any]]) -> list[tuple[str, float]]:
-        """The keys and scores that were found."""
-        foreseen = self._tx.foreseen(self._spec)
-        if foreseen is not None:
-            foreseen.found(self._where, rows)
-        return [(row[1], row[0]) for row in rows]
+        """The keys and scores that a statement finds."""
+        return [(row[1], row[0]) for row in self._tx.rows(sql, values)]
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
         """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
@@ -293,7 +276,7 @@ class WordSearch:
         condition, values = self._fulfilling
         room = room_for(weights)
         return self._kept(
-            f"SELECT {score(room)}, {self._key}{self._foreseen_columns} FROM (SELECT *, {self._norm} AS norm "
+            f"SELECT {score(room)}, {self._key} FROM (SELECT *, {self._norm} AS norm "
             f"FROM {self._table} "
             f"WHERE {wanted} AND {condition} {'OFFSET 0' if cut is None else f'LIMIT {cut}'}) AS {self._table} "
             f"{f'CROSS JOIN {asked(room)}' if room else ''} "

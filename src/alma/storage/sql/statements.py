@@ -13,9 +13,8 @@ from alma.errors import StorageError
 from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType
 from alma.model.memory import MemoryVersion
-from alma.model.query import And, Compare, Order, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text
 from alma.storage.primitives import TEXT_LENGTH, Query
@@ -37,10 +36,6 @@ def as_vector(value: Vector | bytes) -> Vector:
 _MOST_SHAPES = 512
 # Each has some ten bytes for every vector.
 _MOST_PLACES = 128
-# A statement, its parameters but one, and that one's name.
-Asked = tuple[str, Mapping[str, Any], str]
-# Stands for the value that is not known yet: no other can be this one, so that its name is found.
-_ASKED: Any = object()
 _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
@@ -153,8 +148,6 @@ class KindStatements:
         self._decoded = tuple((i, decode, may_lack) for i, decode, may_lack in decoded if decode is not None)
         self._written: dict[Shape | None, str] = {}
         self._decoders_of: dict[tuple[str, ...], Sequence[tuple[int, Encoder]]] = {}
-        self._asked: dict[Hashable, Asked] = {}
-        self._lacking: dict[tuple[Scope, str], tuple[str, Mapping[str, Any]]] = {}
 
     def _read_fields(self) -> list[FieldSpec]:
         apart = (self.spec.tags_field, self.spec.vector_field)
@@ -259,54 +252,6 @@ class KindStatements:
             return known, values.values
         values = self._values_for(model)
         return self._remembered(shape, self._select(query, values)), values.values
-
-    def select_one(self, scope: Scope, model: str) -> Asked:
-        """The SQL that reads one record inside a scope, to be changed: its parameters but the key, and that one's name.
-
-        Of all questions it is asked most often, so that not even the shape of it is looked at again.
-        """
-        known = self._asked.get((scope, model))
-        if known is None:
-            query = Query(self.spec, And(scope.predicate(self.spec), self._about(self.spec.key)), for_update=True)
-            values = self._values_for(model)
-            known = self._keep_asked((scope, model), self._select(query, values), values)
-        return known
-
-    def select_values_of(
-        self, names: tuple[str, ...], scope: Scope, field: str, order: tuple[Order, ...], limit: int
-    ) -> Asked:
-        """The same for some columns of the records inside a scope that have a text in a field."""
-        key = (names, scope, field, order, limit)
-        known = self._asked.get(key)
-        if known is None:
-            query = Query(self.spec, And(scope.predicate(self.spec), self._about(field)), order, limit)
-            values = Values(self._names)
-            known = self._keep_asked(key, self._select_values(query, names, values), values)
-        return known
-
-    def select_lacking(self, scope: Scope, field: str, among: str) -> tuple[str, Mapping[str, Any]]:
-        """The SQL that finds the keys of those records inside a scope, among some, that have no value in a field."""
-        known = self._lacking.get((scope, field))
-        if known is None:
-            key, values = f'"{self.table}"."{self.spec.key}"', Values(self._names)
-            inside = self.clauses.condition(scope.predicate(self.spec), values, by=self.spec.key)
-            sql = f'SELECT {key} FROM "{self.table}" WHERE {key} {among} AND "{field}" IS NULL AND {inside}'
-            if len(self._lacking) >= _MOST_SHAPES:
-                self._lacking.clear()
-            known = self._lacking[scope, field] = (sql, values.values)
-        return known
-
-    @staticmethod
-    def _about(field: str) -> Compare:
-        return Compare(field, "eq", _ASKED)
-
-    def _keep_asked(self, key: Hashable, sql: str, values: Values) -> Asked:
-        name = next(name for name, value in values.values.items() if value is _ASKED)
-        del values.values[name]
-        if len(self._asked) >= _MOST_SHAPES:
-            self._asked.clear()
-        known = self._asked[key] = (sql, values.values, name)
-        return known
 
     def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
         """The SQL and parameters of a query for the records whose newest version was recorded by then."""

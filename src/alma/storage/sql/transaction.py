@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from alma.model.fields import FieldType
-from alma.model.query import And, In, Order, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.storage.chain import ChainTable
 from alma.storage.primitives import Query, Reads
 from alma.storage.sql.chains import SqlChains
 from alma.storage.sql.clauses import Encoder
-from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sql.history import SqlHistory
 from alma.storage.sql.outbox import SqlOutbox
 from alma.storage.sql.vectors import SqlVectors
@@ -24,13 +23,6 @@ from alma.storage.traversal import Reached, Walk
 class SqlTransaction(SqlVectors, SqlHistory, SqlOutbox):
     """Reads and writes records by the statements of their kinds, with vectors, history and marks."""
 
-    # How many columns of its own a search selects before those that are foreseen.
-    columns_before_foreseen = 2
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._foreseen: dict[str, Foreseen] = {}
-
     # ------------------------------------------------------------------ reading
 
     def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
@@ -39,66 +31,14 @@ class SqlTransaction(SqlVectors, SqlHistory, SqlOutbox):
             return {}
         return super()._locked(spec, keys, scope)
 
-    def _held(self, spec: RecordSpec, keys: Sequence[str], scope: Scope) -> dict[str, Record]:
-        if len(keys) != 1:
-            return super()._held(spec, keys, scope)
-        self._require_writable()
-        statements = self.dialect.kind(spec)
-        sql, values, name = statements.select_one(scope, self.embedding_model)
-        found = self.rows(sql, {**values, name: keys[0]})
-        return {keys[0]: statements.record(found[0])} if found else {}
-
-    def _knows_of_none(self, query: Query) -> bool:
-        """Whether nobody needs to be asked, for records of which it is known that there are none."""
-        return False
-
     def _select(self, query: Query) -> list[Record]:
-        if self._knows_of_none(query):
-            return []
         statements = self.dialect.kind(query.spec)
         sql, values = statements.select(query, self.embedding_model)
         return statements.records(self.rows(sql, values))
 
-    def foresee(self, cls: type[Record], names: Sequence[str]) -> None:
-        # Inside a transaction that writes, what was read may be another a moment later.
-        self._foreseen.pop(cls.spec.kind, None)
-        if names and not self.writable:
-            columns_of = self.dialect.kind(cls.spec).columns_of
-            self._foreseen[cls.spec.kind] = Foreseen(cls.spec, names, columns_of, self.columns_before_foreseen)
-
-    def foreseen(self, spec: RecordSpec) -> Foreseen | None:
-        """What will be asked about the records of a kind that are found, if that was said."""
-        return self._foreseen.get(spec.kind)
-
     def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        if self._knows_of_none(query):
-            return []
-        foreseen = self.foreseen(query.spec)
-        split = None if foreseen is None else foreseen.split(query, names)
-        if split is None:
-            sql, values = self.dialect.kind(query.spec).select_values(query, names)
-            return self._decoded(query.spec, names, self.rows(sql, values))
-        known, others = split
-        key = query.spec.key
-        if others and isinstance(query.where, And):
-            where = And(query.where.parts[0], In(key, others))
-            sql, values = self.dialect.kind(query.spec).select_values(Query(query.spec, where), (key, *names))
-            known.update((row[0], row[1:]) for row in self.rows(sql, values))
-        return self._decoded(query.spec, names, list(map(known.__getitem__, sorted(known))))
-
-    def values_of(
-        self, cls: type[Record], names: tuple[str, ...], scope: Scope, field: str, text: str, order: Order, limit: int
-    ) -> list[tuple[Any, ...]]:
-        sql, values, name = self.dialect.kind(cls.spec).select_values_of(names, scope, field, (order,), limit)
-        return self._decoded(cls.spec, names, self.rows(sql, {**values, name: text}))
-
-    def lacking(self, cls: type[Record], field: str, ids: Sequence[str], scope: Scope) -> list[str]:
-        sql, values = self.dialect.kind(cls.spec).select_lacking(scope, field, self._among("keys"))
-        return [key for (key,) in self.rows(sql, {**values, "keys": self._listed(ids)})]
-
-    def _decoded(self, spec: RecordSpec, names: Sequence[str], rows: list[Any]) -> list[tuple[Any, ...]]:
-        """Rows of these columns as the values they stand for."""
-        decoders = self.dialect.kind(spec).decoders(tuple(names))
+        sql, values = self.dialect.kind(query.spec).select_values(query, names)
+        rows, decoders = self.rows(sql, values), self.dialect.kind(query.spec).decoders(tuple(names))
         return [_decoded(row, decoders) for row in rows] if decoders else rows
 
     def _count(self, spec: RecordSpec, where: Predicate) -> int:

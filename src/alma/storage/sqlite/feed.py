@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from operator import itemgetter
 from typing import Any
 
 from alma.model.fields import FieldType
@@ -22,7 +21,6 @@ from alma.storage.sqlite.standing import POSITION
 Owners = tuple[str | None, str | None, str | None, str | None]
 _NOBODY: Owners = (None, None, None, None)
 # What `FoundVector._make` does, without a step of the interpreter for each of hundreds.
-_FIRST_THREE = itemgetter(slice(3))
 _found_vector: Callable[[Any], FoundVector] = partial(tuple.__new__, FoundVector)
 
 
@@ -61,10 +59,8 @@ class SQLiteFeed(SqlTransaction):
         statements = self.dialect.kind(question.spec)
         table, key = statements.table, question.spec.key
         condition, values = self.condition_of(question.spec, question.where)
-        foreseen = self.foreseen(question.spec)
-        further = "" if foreseen is None else f", {foreseen.columns}"
         rows = self.rows(
-            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END{further} "
+            f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
             # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
             f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
             f'CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
@@ -77,9 +73,7 @@ class SQLiteFeed(SqlTransaction):
                 "model": question.model,
             },
         )
-        if foreseen is not None:
-            foreseen.found(question.where, [row for row in rows if row[2] is not None])
-        return list(map(_found_vector, map(_FIRST_THREE, rows)))
+        return list(map(_found_vector, rows))
 
     def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
         listing = self.listing(question.spec, question.where, question.model, 0 if known else most)

@@ -15,15 +15,13 @@ from alma.errors import StorageError
 from alma.model.fields import FieldType
 from alma.model.governance import AuditEvent
 from alma.model.memory import ChangeType
-from alma.model.query import EVERYTHING, Predicate
+from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
-from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.chain import ChainHead, ChainTable, following
 from alma.storage.document import timestamp_text
 from alma.storage.feed import moved
 from alma.storage.nearest import nearest
-from alma.storage.primitives import Query
 from alma.storage.sql.chains import SqlChains
 from alma.storage.sqlite import fulltext as sqlite_fulltext
 from alma.storage.sqlite.errors import translated
@@ -50,8 +48,6 @@ class SQLiteTransaction(SQLiteFeed):
 
     # The question costs no round trip here, and the ids we make ourselves are always the newest.
     worth_a_look = 1
-    # A search has where a record stands before its key, and what it needs to score it behind that.
-    columns_before_foreseen = 3
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -59,14 +55,12 @@ class SQLiteTransaction(SQLiteFeed):
         self._path = path
         # What was prepared for questions about the same records, for as long as nothing changes.
         self._searches: dict[tuple[str, int], WordSearch] = {}
-        self._present: dict[str, bool] = {}
         self._asked_how_it_stands = False
         self._chain_moved = False
 
     def let_go(self) -> None:
         """Forget what was prepared: it leads back here, and would wait for the garbage collector, which takes long."""
         self._searches.clear()
-        self._foreseen.clear()
 
     def _translating(self) -> AbstractContextManager[None]:
         return translated(self._path)
@@ -112,17 +106,16 @@ class SQLiteTransaction(SQLiteFeed):
             if self._chain_head is None:
                 self._chain_head = found.head
 
-    def follow(self, known: Standing, what: object) -> None:
+    def follow(self, known: Standing) -> None:
         """Begin with what the transaction left that wrote last."""
         self._asked_how_it_stands = True
         self._position, self.projections, self._chain_head = known
-        self.found_behind = what
 
-    def leaving(self) -> tuple[Standing, object] | None:
-        """What the next transaction may begin with: how the store stands, if that is known, and what was left."""
+    def leaving(self) -> Standing | None:
+        """What the next transaction may begin with: how the store stands, if that is known."""
         if not self.writable or self._position is None or self.projections is None or self._chain_head is None:
             return None
-        return Standing(self._position, self.projections, self._chain_head), self.left_behind
+        return Standing(self._position, self.projections, self._chain_head)
 
     def settle(self) -> None:
         """Write down where the chain of audit events ends, once for all that were written."""
@@ -335,20 +328,6 @@ class SQLiteTransaction(SQLiteFeed):
             with suppress(StorageError), self._translating():
                 return self._word_search(spec, where).inside
         return super()._size(spec, where)
-
-    def has_none(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> bool:
-        return not self.writable and not self._has_any(cls.spec)
-
-    def _knows_of_none(self, query: Query) -> bool:
-        return self._present.get(query.spec.kind) is False
-
-    def _has_any(self, spec: RecordSpec) -> bool:
-        present = self._present.get(spec.kind)
-        if present is None:
-            # Asked of the table: what somebody else wrote into it has no words yet, and is there.
-            present = bool(self.rows(f"SELECT 1 FROM {self.names.table(spec)} LIMIT 1", {}))
-            self._present[spec.kind] = present
-        return present
 
     def _word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:

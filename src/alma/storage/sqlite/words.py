@@ -22,7 +22,6 @@ from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import rarity, saturation
-from alma.storage.sql.foreseen import Foreseen
 from alma.storage.sqlite import postings as sqlite_postings
 from alma.storage.sqlite import scoped_words as sqlite_scoped_words
 from alma.storage.sqlite.listing import Listing
@@ -64,8 +63,6 @@ class Reader(sqlite_scoped_words.Reader, Protocol):
     writable: bool
 
     def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
-
-    def foreseen(self, spec: RecordSpec) -> Foreseen | None: ...
 
     def listing(self, spec: RecordSpec, where: Predicate) -> Listing | None: ...
 
@@ -311,20 +308,15 @@ class WordSearch(ScopedWords):
         return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int], *, measured: bool = True) -> list[Any]:
-        """Those of these records that lie inside: where each stands, its key, FTS5's note of its length, and more."""
-        foreseen = self._tx.foreseen(self._spec)
-        further = "" if foreseen is None else f", {foreseen.columns}"
+        """Those of these records that lie inside: where each stands, its key, and FTS5's note of its length."""
         beside = f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value " if measured else ""
-        rows = self._tx.rows(
+        return self._tx.rows(
             f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
-            f"{'sizes.sz' if measured else 'NULL'}{further} "
+            f"{'sizes.sz' if measured else 'NULL'} "
             f'FROM json_each(:seqs) AS wanted CROSS JOIN "{self._table}" ON "{self._table}".seq = wanted.value '
             f"{beside}WHERE {self._condition}",
             {**self._values, "seqs": self._listed(seqs)},
         )
-        if foreseen is not None:
-            foreseen.found(self._where, rows)
-        return rows
 
     def _inside_of(self, best: Sequence[tuple[int, float]]) -> list[Candidate]:
         keys = self._keys_inside([seq for seq, _ in best])

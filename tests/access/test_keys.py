@@ -20,17 +20,15 @@ from alma.storage.base import StorageBackend
 from alma.storage.document import to_document
 from alma.transfer import export_store, import_store
 from alma.transfer.lines import line_writer, read_lines
+from tests.conftest import empty_store
 from tests.support.clock import Clock
 
 EVERYWHERE = Scope.everywhere()
 
 
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    if request.param == "postgresql":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
+def place(request: pytest.FixtureRequest) -> str:
+    return empty_store(request, request.param)
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.model.kinds import KINDS
@@ -15,18 +15,11 @@ from alma.testing.strategies import orders, predicates, vectors
 from alma.text.tokens import query_terms, terms
 from tests.agreement.conftest import Stores
 from tests.agreement.stores import DIMS, EVERYWHERE, population, refill
+from tests.support.examples import examples
 
 SAVEABLE = [cls for cls in KINDS if not cls.spec.append_only]
 SEARCHABLE = [cls for cls in SAVEABLE if cls.spec.text]
 EMBEDDED = [cls for cls in SAVEABLE if cls.spec.embeds]
-
-some = settings(
-    max_examples=50,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
-    derandomize=True,
-    database=None,
-)
 
 
 def by_kind(kinds: list[type[Record]]) -> pytest.MarkDecorator:
@@ -34,7 +27,7 @@ def by_kind(kinds: list[type[Record]]) -> pytest.MarkDecorator:
 
 
 @by_kind(list(KINDS))
-@some
+@examples(15)
 @given(data=st.data())
 def test_every_record_of_every_kind_comes_back_from_every_store(
     stores: Stores, cls: type[Record], data: st.DataObject
@@ -55,7 +48,7 @@ def test_every_record_of_every_kind_comes_back_from_every_store(
 
 
 @by_kind(SAVEABLE)
-@some
+@examples(15)
 @given(data=st.data())
 def test_every_store_answers_every_question_as_python_does(
     stores: Stores, cls: type[Record], data: st.DataObject
@@ -75,7 +68,7 @@ def test_every_store_answers_every_question_as_python_does(
 
 
 @by_kind(SEARCHABLE)
-@some
+@examples(15)
 @given(data=st.data())
 def test_every_store_finds_the_same_words(stores: Stores, cls: type[Record], data: st.DataObject) -> None:
     batch = data.draw(population(cls))
@@ -93,7 +86,7 @@ def test_every_store_finds_the_same_words(stores: Stores, cls: type[Record], dat
 
 
 @by_kind(EMBEDDED)
-@some
+@examples(15)
 @given(data=st.data())
 def test_every_store_measures_the_same_angles(stores: Stores, cls: type[Record], data: st.DataObject) -> None:
     batch = data.draw(population(cls))

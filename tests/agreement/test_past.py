@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma import clock
@@ -15,7 +15,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from tests.agreement.conftest import Stores
 from tests.agreement.stores import EVERYWHERE
-from tests.agreement.test_agreement import some
+from tests.support.examples import examples
 
 IDS = ("a", "b", "c", "d")
 SHOP = Scope(project_id="shop")
@@ -46,7 +46,7 @@ def bare(records: list[Any]) -> list[Record]:
     return [record.replace(embedding=None) for record in records]
 
 
-@settings(some, max_examples=12)
+@examples(6)
 @given(history=steps, where=questions, limit=st.sampled_from((None, 1, 2)))
 def test_the_past_answers_as_the_present_did_then(
     stores: Stores, history: list[Memory | str], where: Any, limit: int | None

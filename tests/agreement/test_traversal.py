@@ -13,7 +13,7 @@ from alma.model.query import EVERYTHING, And, Compare, In, matches
 from alma.model.scope import Scope
 from tests.agreement.conftest import Stores
 from tests.agreement.stores import EVERYWHERE
-from tests.agreement.test_agreement import some
+from tests.support.examples import examples
 
 IDS = ("a", "b", "c", "d", "é", "f")
 TYPES = ("builds_on", "supersedes", "relates_to")
@@ -60,7 +60,7 @@ def plainly(
     return sorted(((key, far) for key, far in depths.items() if far), key=lambda each: (each[1], each[0]))
 
 
-@some
+@examples(25)
 @given(data=st.data())
 def test_every_store_reaches_the_same_memories(stores: Stores, data: st.DataObject) -> None:
     batch = data.draw(memories)

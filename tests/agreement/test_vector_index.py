@@ -8,7 +8,7 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.model.memory import Memory
@@ -19,6 +19,7 @@ from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.strategies import vectors
 from alma.vectors.mapped import MappedIndex
 from alma.vectors.mapped.state import Tuning
+from tests.support.examples import examples
 
 DIMS = 3
 EVERYWHERE = Scope.everywhere()
@@ -62,13 +63,7 @@ questions = st.tuples(
 )
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    database=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@examples(40)
 @given(
     script=st.lists(st.tuples(st.integers(0, 1), steps, questions, st.booleans()), max_size=12),
 )

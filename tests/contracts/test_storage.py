@@ -22,8 +22,8 @@ from tests.support.postgres import PostgresServer
 
 class TestSQLite(StorageContract, SharedContract, FeedContract):
     @pytest.fixture
-    def opener(self, tmp_path: Path) -> Opener:
-        return partial(SQLiteStorage, tmp_path / "alma.db", embedding_dim=DIMS)
+    def opener(self, sqlite_path: Path) -> Opener:
+        return partial(SQLiteStorage, sqlite_path, embedding_dim=DIMS)
 
     @pytest.fixture
     def storage(self, opener: Opener) -> Iterator[StorageBackend]:

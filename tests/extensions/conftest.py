@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from alma.bootstrap import create_embedder, open_storage
 from alma.embeddings.base import EmbeddingProvider
 from alma.storage.base import StorageBackend
+from tests.conftest import empty_store
 
 
 @pytest.fixture(scope="session")
@@ -29,11 +29,9 @@ def database() -> str:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, database: str, tmp_path: Path) -> str:
-    """Where a new store is."""
-    if database == "postgresql":
-        return str(request.getfixturevalue("postgres_dsn"))
-    return str(tmp_path / "alma.db")
+def place(request: pytest.FixtureRequest, database: str) -> str:
+    """The address of an empty store."""
+    return empty_store(request, database)
 
 
 @pytest.fixture

@@ -15,6 +15,7 @@ from alma.llm.scripted import ScriptedModel
 from alma.model.governance import ArchiveCause
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
+from tests.conftest import empty_store
 
 README = [
     {"role": "user", "content": "Test the login form"},
@@ -31,9 +32,10 @@ EVERYWHERE = Scope.everywhere()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def alma(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[ALMA]:
-    place = str(tmp_path / "alma.db") if request.param == "sqlite" else request.getfixturevalue("postgres_dsn")
-    with ALMA.quickstart(place, "shop", embedding_provider="mock", embedding_dim=16, agents=AGENTS) as opened:
+def alma(request: pytest.FixtureRequest) -> Iterator[ALMA]:
+    with ALMA.quickstart(
+        empty_store(request, request.param), "shop", embedding_provider="mock", embedding_dim=16, agents=AGENTS
+    ) as opened:
         yield opened
 
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import ValidationError
@@ -403,7 +403,6 @@ _WORDS = [
 ]
 
 
-@settings(max_examples=80, deadline=None, derandomize=True, database=None)
 @given(st.lists(st.text() | st.lists(st.sampled_from(_WORDS), max_size=12).map(" ".join), max_size=4))
 def test_any_conversation_is_read(texts: list[str]) -> None:
     messages = [{"role": "user" if i % 2 else "assistant", "content": text} for i, text in enumerate(texts)]

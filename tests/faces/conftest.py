@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -12,9 +11,9 @@ from tests.faces.rest import memory_at, place_of
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new store is to be: an SQLite file, unless a test asks for both with `on_both_stores`."""
-    return place_of(request, tmp_path)
+def place(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store: an SQLite file, unless a test asks for both with `on_both_stores`."""
+    return place_of(request)
 
 
 @pytest.fixture

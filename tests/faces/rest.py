@@ -21,6 +21,7 @@ from alma import ALMA
 from alma.access import ApiKeys
 from alma.rest.options import ServiceOptions
 from alma.rest.server import listening, server_on
+from tests.conftest import empty_store
 
 READY_SECONDS = 60.0
 T = TypeVar("T")
@@ -65,12 +66,9 @@ def key_for(alma: ALMA, *rights: str, **limits: str | None) -> str:
 on_both_stores = pytest.mark.parametrize("place", ["sqlite", "postgresql"], indirect=True)
 
 
-def place_of(request: pytest.FixtureRequest, folder: Path) -> str:
-    """A new store: SQLite unless a test asks for another."""
-    if getattr(request, "param", "sqlite") == "postgresql":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(folder / "alma.db")
+def place_of(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store: SQLite unless a test asks for another."""
+    return empty_store(request, getattr(request, "param", "sqlite"))
 
 
 def all_at_once(times: int, work: Callable[[int], T]) -> list[T]:

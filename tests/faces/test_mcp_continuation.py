@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import NotFoundError
@@ -37,7 +37,6 @@ def whole(answer: Any, tokens: int) -> tuple[Any, list[list[Piece]]]:
 
 
 @given(_answers)
-@settings(max_examples=40, deadline=None)
 def test_an_answer_and_its_continuations_are_the_whole_answer(answer: dict[str, Any]) -> None:
     assert whole(answer, BUDGET)[0] == answer
 

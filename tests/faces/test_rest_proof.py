@@ -25,6 +25,7 @@ from alma import ALMA
 from alma.model.learning import Outcome
 from alma.model.scope import Scope
 from tests.faces.rest import all_at_once, client_of, memory_at, on_both_stores, served, server_process
+from tests.support.examples import examples
 
 EVERYWHERE = Scope.everywhere()
 BODY = {"agent": "helena", "task": "test the form", "outcome": "success", "strategy_used": "wait"}
@@ -128,7 +129,7 @@ PIECES = (
 
 def test_garbage_on_the_wire_is_refused_and_harms_nobody(address: str) -> None:
     @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=40), max_size=14).map(b"".join))
-    @settings(max_examples=120, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
+    @settings(examples(40), phases=[Phase.generate])
     def garbage(data: bytes) -> None:
         answer = sent_raw(address, data)
         for line in answer.split(b"\r\n"):
@@ -160,7 +161,7 @@ def test_json_of_any_kind_never_makes_the_service_fail(address: str) -> None:
     with client_of(address) as client:
 
         @given(st.sampled_from(paths), st.dictionaries(names, values, max_size=4))
-        @settings(max_examples=150, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
+        @settings(examples(50), phases=[Phase.generate])
         def anything(path: str, body: dict[str, object]) -> None:
             said = json.dumps(body).encode(errors="surrogatepass")
             answer = client.post(path, content=said, headers={"Content-Type": "application/json"})
@@ -178,14 +179,7 @@ def test_a_tool_that_tries_what_the_document_allows_finds_nothing(address: str) 
         for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
 
             @given(case=operation.as_strategy(generation_mode=mode))
-            @settings(
-                max_examples=2,
-                deadline=None,
-                derandomize=True,
-                database=None,
-                phases=[Phase.generate],
-                suppress_health_check=list(HealthCheck),
-            )
+            @settings(examples(2), phases=[Phase.generate], suppress_health_check=list(HealthCheck))
             def check(case: schemathesis.Case[Any]) -> None:
                 case.call_and_validate(timeout=30)
 

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import ConfigurationError, ProviderError
@@ -109,7 +109,6 @@ def test_odd_texts_get_a_sound_judgement(judge: LocalJudge, a: str) -> None:
     assert judge.injection([a]) is not None
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(a=st.text(max_size=200), b=st.text(max_size=200))
 def test_any_texts_get_a_symmetric_judgement(judge: LocalJudge, a: str, b: str) -> None:
     one, other = judged(judge, a, b), judged(judge, b, a)

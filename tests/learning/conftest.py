@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from alma import ALMA
+from tests.conftest import empty_store
 
 Open = Callable[..., ALMA]
 
 
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new store of each kind is."""
-    if request.param == "postgresql":
-        return str(request.getfixturevalue("postgres_dsn"))
-    return str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
+def place(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store of each kind."""
+    return empty_store(request, request.param)
 
 
 @pytest.fixture

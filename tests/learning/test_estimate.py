@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.learning.estimator import Observations, estimate, estimate_everywhere, estimate_from_all, fitting_noise
@@ -15,7 +15,6 @@ from alma.learning.estimator import Observations, estimate, estimate_everywhere,
     noise=st.sampled_from([0.1, 1.0, 3.0, 10.0]),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(deadline=None)
 def test_a_complete_table_says_what_its_outcomes_say(tasks: int, strategies: int, noise: float, seed: int) -> None:
     drawn = np.random.default_rng(seed)
     results = drawn.integers(0, 2, (tasks, strategies)).astype(float)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -30,14 +29,6 @@ def shared_dsn(postgres: PostgresServer) -> Iterator[str]:
         yield dsn
 
 
-@pytest.fixture(scope="session")
-def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An empty store that is copied for each test, which is much faster than to make one."""
-    path = tmp_path_factory.mktemp("template") / "alma.db"
-    SQLiteStorage(path, embedding_dim=DIMS).close()
-    return path
-
-
 def emptied(dsn: str) -> Iterator[StorageBackend]:
     for storage in emptied_afterwards(dsn):
         yield storage
@@ -46,10 +37,10 @@ def emptied(dsn: str) -> Iterator[StorageBackend]:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def opener(request: pytest.FixtureRequest, tmp_path: Path, template: Path) -> Iterator[Opener]:
+def opener(request: pytest.FixtureRequest, sqlite_path: Path) -> Iterator[Opener]:
     """What opens the same store again, as another process would."""
     if request.param == "sqlite":
-        yield partial(SQLiteStorage, shutil.copy(template, tmp_path / "alma.db"), embedding_dim=DIMS)
+        yield partial(SQLiteStorage, sqlite_path, embedding_dim=DIMS)
         return
     dsn = request.getfixturevalue("shared_dsn")
     for _ in emptied(dsn):
@@ -57,9 +48,9 @@ def opener(request: pytest.FixtureRequest, tmp_path: Path, template: Path) -> It
 
 
 @pytest.fixture
-def sqlite(tmp_path: Path, template: Path) -> Iterator[StorageBackend]:
+def sqlite(sqlite_path: Path) -> Iterator[StorageBackend]:
     """For what does not depend on the store."""
-    with SQLiteStorage(shutil.copy(template, tmp_path / "alma.db"), embedding_dim=DIMS) as storage:
+    with SQLiteStorage(sqlite_path, embedding_dim=DIMS) as storage:
         yield storage
 
 

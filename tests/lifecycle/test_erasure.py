@@ -31,11 +31,8 @@ WORDS = ("Wolframina", "Quexley", "mauve", "vermilion", "strongbox")
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    (tmp_path / "store").mkdir()
-    if getattr(request, "param", None) == "files":
-        return f"file://{tmp_path / 'store' / 'files'}"
-    return place_of(request, tmp_path / "store")
+def place(request: pytest.FixtureRequest) -> str:
+    return place_of(request)
 
 
 on_every_store = pytest.mark.parametrize("place", ["sqlite", "postgresql", "files"], indirect=True)

@@ -33,8 +33,8 @@ def wait_until(holds: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return place_of(request, tmp_path)
+def place(request: pytest.FixtureRequest) -> str:
+    return place_of(request)
 
 
 def fill(alma: ALMA) -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.bootstrap import create_embedder
@@ -61,7 +61,6 @@ def test_of_nothing_there_is_no_summary() -> None:
     assert summarize([]).text == ""
 
 
-@settings(max_examples=40, deadline=None, derandomize=True, database=None)
 @given(st.lists(texts(Memory.spec.by_name["content"]), min_size=1, max_size=6), st.integers(1, 60))
 def test_a_summary_is_never_longer_than_asked_for(contents: list[str], budget: int) -> None:
     found = summarize([make.a_memory(content=content) for content in contents], budget)

@@ -89,7 +89,7 @@ def test_a_schema_of_an_earlier_text_is_taken_on(postgres_dsn: str, postgres: Po
     with PostgreSQLStorage.from_dsn(postgres_dsn, pool_size=1) as storage:
         storage.save(a_heuristic(id="a"))
         assert storage.count(Heuristic, EVERYWHERE) == 1
-    with fresh_database(postgres) as other:
+    with fresh_database(postgres, empty=True) as other:
         PostgreSQLStorage.from_dsn(other, pool_size=1).close()
         with psycopg.connect(postgres_dsn) as old, psycopg.connect(other) as new:
             assert on_server.catalogue(old) == on_server.catalogue(new)

@@ -62,7 +62,7 @@ def test_the_migrated_database_equals_the_records(
     postgres: PostgresServer, open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
 ) -> None:
     open_postgres()
-    with fresh_database(postgres) as dsn, psycopg.connect(dsn, autocommit=True) as fresh:
+    with fresh_database(postgres, empty=True) as dsn, psycopg.connect(dsn, autocommit=True) as fresh:
         for statement in schema_sql("postgresql"):
             fresh.execute(statement.encode())
         assert catalogue(connection) == catalogue(fresh)

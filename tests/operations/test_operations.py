@@ -9,7 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma import ALMA
@@ -73,7 +73,6 @@ def test_without_its_right_nothing_is_done(memory: ALMA, operation: Operation[An
 
 
 @given(name=st.sampled_from([each.name for each in OPERATIONS]), changes=st.dictionaries(st.text(), json_values))
-@settings(max_examples=150, deadline=None)
 def test_whatever_is_asked_is_answered_or_refused_in_a_sentence(name: str, changes: dict[str, Any]) -> None:
     operation = operation_named(name)
     fields = [*operation.input.model_fields, "unknown"]

@@ -23,6 +23,8 @@ from alma.extraction import AutoLearner
 from alma.graph import EntityExtractor, GraphQuery, create_graph_store
 from alma.progress import ProgressTracker
 from alma.session import SessionManager
+from tests.conftest import fresh_database
+from tests.support.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 STRATEGY = "Tested empty fields, invalid email, valid submission"
@@ -260,11 +262,12 @@ def test_the_documented_extras_exist() -> None:
     assert {"local", "postgres", "azure", "all"} <= set(extras)
 
 
-def test_the_extension_can_be_made_by_hand(postgres_dsn: str) -> None:
-    with psycopg.connect(postgres_dsn) as connection:
-        connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
-    with ALMA.quickstart(postgres_dsn, "my-project", embedding_provider="mock") as alma:
-        assert alma.learn("helena", "Test login form", "success", STRATEGY)
+def test_the_extension_can_be_made_by_hand(postgres: PostgresServer) -> None:
+    with fresh_database(postgres, empty=True) as dsn:
+        with psycopg.connect(dsn) as connection:
+            connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        with ALMA.quickstart(dsn, "my-project", embedding_provider="mock") as alma:
+            assert alma.learn("helena", "Test login form", "success", STRATEGY)
 
 
 def test_the_log_tells_what_happens_and_nothing_of_what_was_said(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:

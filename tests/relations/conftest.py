@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 
 import psycopg
 import pytest
@@ -15,24 +13,9 @@ from alma.bootstrap import open_storage
 from alma.embeddings.mock import MockEmbedder
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
-from tests.support.postgres import PostgresServer
+from tests.conftest import empty_store
 
 Tamper = Callable[[str], int]
-
-
-@pytest.fixture(scope="session")
-def furnished(postgres: PostgresServer) -> str:
-    """The name of a database with the schema in it: copying one is much quicker than migrating one."""
-    open_storage(postgres.create_database("furnished")).close()
-    return "furnished"
-
-
-@pytest.fixture
-def postgres_dsn(postgres: PostgresServer, furnished: str) -> Iterator[str]:
-    """A database of one's own with the schema in it."""
-    name = f"test_{uuid.uuid4().hex}"
-    yield postgres.create_database(name, furnished)
-    postgres.drop_database(name)
 
 
 @pytest.fixture
@@ -43,10 +26,9 @@ def database(place: str) -> Iterator[StorageBackend]:
 
 
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[StorageBackend]:
+def store(request: pytest.FixtureRequest) -> Iterator[StorageBackend]:
     """A new store of each kind."""
-    places = {"sqlite": str(tmp_path / "alma.db"), "files": f"file://{tmp_path / 'files'}"}
-    with open_storage(places.get(request.param) or request.getfixturevalue("postgres_dsn")) as storage:
+    with open_storage(empty_store(request, request.param)) as storage:
         yield storage
 
 

@@ -11,7 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.bootstrap import open_storage, partition_tables
@@ -261,7 +261,6 @@ json_values = st.recursive(
 def test_whatever_an_event_says_its_hash_survives_the_store(place: str) -> None:
     said: list[dict[str, object]] = []
 
-    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
     @given(details=st.dictionaries(st.sampled_from("xyzß"), json_values, max_size=3))
     def gather(details: dict[str, object]) -> None:
         said.append(details)

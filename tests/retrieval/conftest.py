@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
+from tests.conftest import empty_store
 
 
 @pytest.fixture(scope="session")
@@ -28,13 +28,9 @@ def dims() -> int:
 
 
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def store(request: pytest.FixtureRequest, tmp_path: Path, dims: int) -> Iterator[StorageBackend]:
+def store(request: pytest.FixtureRequest, dims: int) -> Iterator[StorageBackend]:
     """A new store of each kind."""
-    if request.param == "postgresql":
-        place = request.getfixturevalue("postgres_dsn")
-    else:
-        place = str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
-    with open_storage(place, dims) as storage:
+    with open_storage(empty_store(request, request.param), dims) as storage:
         yield storage
 
 

@@ -29,6 +29,7 @@ from alma.storage.in_memory import InMemoryStorage
 from alma.sync.reembed import reembed
 from alma.testing import builders as make
 from alma.vectors.native import NativeIndex
+from tests.conftest import empty_store
 from tests.support.together import together
 
 SHOP = Scope(project_id="shop")
@@ -51,12 +52,9 @@ ONE, OTHER = Named("one"), Named("other")
 
 
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """Where a new store of each kind is to be."""
-    if request.param == "postgresql":
-        dsn: str = request.getfixturevalue("postgres_dsn")
-        return dsn
-    return str(tmp_path / "alma.db") if request.param == "sqlite" else f"file://{tmp_path / 'files'}"
+def place(request: pytest.FixtureRequest) -> str:
+    """The address of an empty store of each kind."""
+    return empty_store(request, request.param)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import ConflictError, TransferError
@@ -28,6 +28,7 @@ from alma.testing import builders as make
 from alma.transfer import export_store, import_store, verify_export
 from alma.transfer.parcels import STAYING, TRAVELLING
 from tests.agreement.stores import population, refill
+from tests.support.examples import examples
 from tests.transfer.conftest import OpenStore
 
 EVERYWHERE = Scope.everywhere()
@@ -123,7 +124,7 @@ def test_any_record_of_any_kind_comes_back_as_it_was(cls: type[Record], new_stor
     path = tmp_path / "some.jsonl"
 
     @given(population(cls))
-    @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @examples(4)
     def check(batch: list[Record]) -> None:
         emptied(source, target)
         refill(source, cls, batch)
@@ -144,11 +145,7 @@ def test_any_population_goes_to_another_store_and_back(kind: str, new_store: Ope
     path = tmp_path / "some.jsonl"
 
     @given(st.data())
-    @settings(
-        max_examples=8 if kind == "postgresql" else 3,
-        deadline=None,
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @examples(6 if kind == "postgresql" else 3)
     def check(data: st.DataObject) -> None:
         cls = data.draw(st.sampled_from(TRAVELLING))
         batch = data.draw(population(cls, size=3))

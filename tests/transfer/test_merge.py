@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.bootstrap import open_storage
@@ -20,6 +20,7 @@ from alma.model.workspace import Project, User
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from alma.transfer import merge_stores
+from tests.support.examples import examples
 from tests.transfer.conftest import OpenStore
 from tests.transfer.test_export import contents, fill
 
@@ -220,7 +221,7 @@ def test_any_order_of_merges_counts_everything_once(new_store: OpenStore) -> Non
     @given(
         st.lists(st.tuples(st.integers(0, 2), st.integers(0, 2)), max_size=6), st.lists(st.integers(0, 2), max_size=4)
     )
-    @settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @examples(5)
     def check(merges: list[tuple[int, int]], uses: list[int]) -> None:
         for number, store in enumerate(stores):
             store.write(lambda tx: tx.erase())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import LanguageModelError, ValidationError
@@ -287,7 +287,6 @@ def test_a_text_that_is_none_is_refused() -> None:
         EntityExtractor().extract(7)  # type: ignore[arg-type]
 
 
-@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(
     st.text()
     | st.lists(st.sampled_from(["Alice", "Acme Corp", "and", "reviewed", "PR #1", "(", "`", "。"])).map(" ".join)

@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.storage.postgres.wire import Floats, Texts, listed, register_values
@@ -28,7 +28,6 @@ def sent(connection: psycopg.Connection[Any], texts: list[str]) -> list[str]:
     return list(arrived)
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(texts=_TEXTS)
 def test_a_list_of_texts_arrives_as_it_is(connection: psycopg.Connection[Any], texts: list[str]) -> None:
     assert sent(connection, texts) == texts

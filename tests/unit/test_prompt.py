@@ -9,7 +9,7 @@ from typing import Any
 
 import bpe_openai
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from markdown_it import MarkdownIt
@@ -20,10 +20,7 @@ from alma.model.prompt import SECTIONS, as_data
 from alma.model.record import Record
 from alma.model.slice import MemorySlice
 from alma.testing import builders as make
-
-some = settings(
-    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=[HealthCheck.too_slow]
-)
+from tests.support.examples import examples
 
 SECTION_OF = {
     "heuristics": "Relevant Strategies",
@@ -187,7 +184,7 @@ def test_a_prompt_stays_within_its_budget_in_every_script(script: str) -> None:
         assert tokens_of(found.to_prompt(budget)) <= budget
 
 
-@some
+@examples(50)
 @given(
     texts=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).filter(str.strip),
@@ -426,7 +423,7 @@ def headings(tokens: list[Token]) -> Iterator[tuple[str, str]]:
             yield token.tag, content.content
 
 
-@some
+@examples(50)
 @given(found=slices(nasty_texts()), budget=st.sampled_from([150, 2000, 100_000]))
 @example(found=MemorySlice(memories=[make.a_memory(content="https://example.com")]), budget=2000)
 @example(found=MemorySlice(preferences=[make.a_preference(category='x]: /u "', preference='y"')]), budget=2000)
@@ -447,7 +444,7 @@ def shown(included: tuple[str, ...], found: MemorySlice, name: str) -> Iterator[
     return (record for record in getattr(found, name) if record.key in included)
 
 
-@some
+@examples(50)
 @given(found=slices(nasty_texts()))
 def test_no_line_starts_with_a_heading_or_a_list_marker_that_is_not_ours(found: MemorySlice) -> None:
     lines = found.to_prompt(100_000).split("\n")
@@ -459,7 +456,7 @@ def test_no_line_starts_with_a_heading_or_a_list_marker_that_is_not_ours(found: 
     assert len(starts) == found.total_items
 
 
-@some
+@examples(50)
 @given(text=nasty_texts())
 def test_stored_text_is_cut_into_lines_by_our_mark_alone(text: str) -> None:
     first, *rest = as_data(text).split("\n")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma import clock
@@ -32,7 +32,6 @@ VALID: dict[str, Any] = {"agent": "helena", "project_id": "shop", "condition": "
 
 
 @pytest.mark.parametrize("cls", KINDS, ids=lambda cls: cls.spec.kind)
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_every_record_survives_the_way_to_json_and_back(cls: type[Record], data: st.DataObject) -> None:
     record: Record = data.draw(records(cls))
@@ -40,7 +39,6 @@ def test_every_record_survives_the_way_to_json_and_back(cls: type[Record], data:
 
 
 @pytest.mark.parametrize("cls", KINDS, ids=lambda cls: cls.spec.kind)
-@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_a_document_that_is_spelled_field_by_field_is_the_one_that_json_writes(
     cls: type[Record], data: st.DataObject

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import ValidationError
@@ -142,7 +142,6 @@ def test_what_counts_nothing_is_no_term() -> None:
 SHARES = st.floats(0, 1)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(
     similarity=SHARES,
     known=st.builds(Factors, SHARES, SHARES, SHARES, SHARES),

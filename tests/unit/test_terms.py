@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.text.tokens import (
@@ -16,6 +16,7 @@ from alma.text.tokens import (
     terms,
     words_by_term,
 )
+from tests.support.examples import examples
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,7 @@ def test_a_name_keeps_its_whole_before_its_parts() -> None:
     assert stored_terms("getUserName") == ["getusernam", "get", "user", "name"]
 
 
-@settings(max_examples=500, deadline=None, derandomize=True, database=None)
+@examples(100)
 @given(text=st.text(st.one_of(st.characters(), st.sampled_from("aeBC1230,'_-. أ\u200c™é日")), max_size=40))
 def test_a_text_has_every_word_of_itself_as_a_question(text: str) -> None:
     asked = set(query_terms(text))
@@ -165,7 +166,7 @@ def test_the_terms_of_a_text_find_its_words_again() -> None:
     assert {term: query_terms(word) for term, word in words.items()} == {term: [term] for term in words}
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@examples(50)
 @given(text=st.text())
 def test_every_text_has_the_terms_of_its_telling_words(text: str) -> None:
     found = " ".join(words_by_term(text)).split()
@@ -173,7 +174,7 @@ def test_every_text_has_the_terms_of_its_telling_words(text: str) -> None:
     assert not STOP_WORDS & set(words_by_term(text).values())
 
 
-@settings(max_examples=200, deadline=None, derandomize=True, database=None)
+@examples(50)
 @given(text=st.text(max_size=300))
 def test_no_term_is_longer_than_an_index_entry_may_be(text: str) -> None:
     assert all(0 < len(term) <= LONGEST_TERM for term in terms(f"{text} {text * 3}"))

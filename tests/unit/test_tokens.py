@@ -7,7 +7,7 @@ import sys
 
 import bpe_openai
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.tokens import LONGEST_TOKEN, count_tokens
@@ -27,7 +27,6 @@ def test_the_vocabulary_that_needs_more_tokens_counts(text: str) -> None:
     assert count_tokens(text) == max(len(vocabulary.encode_ordinary(text)) for vocabulary in VOCABULARIES)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(text=st.text())
 def test_every_text_can_be_counted(text: str) -> None:
     assert len(text) / LONGEST_TOKEN <= count_tokens(text) <= 4 * len(text)

@@ -26,15 +26,14 @@ RunElsewhere = Callable[..., list[str]]
 def database(postgres: PostgresServer) -> Iterator[str]:
     """One database for all tests, each of which finds it empty: much faster than a database each."""
     with fresh_database(postgres) as dsn:
-        open_storage(dsn, embedding_dim=4).close()
         yield dsn
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The address of a new store of each kind."""
+def place(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The address of an empty store of each kind."""
     if request.param == "sqlite":
-        yield str(tmp_path / "alma.db")
+        yield str(request.getfixturevalue("sqlite_path"))
         return
     dsn = str(request.getfixturevalue("database"))
     yield dsn

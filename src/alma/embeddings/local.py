@@ -116,8 +116,7 @@ class LocalEmbedder(EmbeddingProvider):
         for file in files:
             if not file.is_file():
                 raise ConfigurationError(
-                    f"the model folder {folder} has no {file.name}; "
-                    f"it must hold {_MODEL_FILE} and {_TOKENIZER_FILE}"
+                    f"the model folder {folder} has no {file.name}; it must hold {_MODEL_FILE} and {_TOKENIZER_FILE}"
                 )
         return files
 

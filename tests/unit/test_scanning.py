@@ -25,7 +25,7 @@ from alma.redaction.redactor import redact_text
 from alma.retrieval.asking import asks_advice
 from alma.text.invisible import visible
 from alma.text.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows
-from alma.text.timeexpr.extract import time_window, times_told
+from alma.text.timeexpr import find, resolve
 from alma.text.tokens import query_terms, terms
 from tests.support.hostile import UNITS, mixed, noise, repeated
 
@@ -50,7 +50,7 @@ SCANNERS: dict[str, Callable[[str], object]] = {
     "words of a query": query_terms,
     "strategies": lambda text: (strategy_key(text), shared_words(text, f"{text} b")),
     "asking": asks_advice,
-    "time expressions": lambda text: (time_window(text, NOW), times_told(text, NOW)),
+    "time expressions": lambda text: (resolve(text, NOW), find(text, NOW)),
     "prompts": as_data,
     "invisible characters": visible,
     "squeezing": squeezed,

@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from alma.model.record import Record
 from alma.text.scanning import WINDOW, squeezed, windows
-from alma.text.spelling import ONES, TEENS, TENS, american_word
+from alma.text.spelling import american_word
+from alma.text.timeexpr.vocabulary import ONES, TEENS, TENS
 
 # What polarity, number or order hangs on is never a filler; only these words are.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))

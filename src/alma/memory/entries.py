@@ -16,7 +16,7 @@ from alma.memory.updates import expiry
 from alma.memory.vocabulary import phrases, table
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory
-from alma.text.timeexpr.extract import time_window
+from alma.text.timeexpr import resolve
 from alma.text.tokens import STOP_WORDS, terms, words_by_term
 
 Content = str | Mapping[str, Any]
@@ -233,7 +233,7 @@ def _time_bound(draft: Draft) -> str:
         return "it has an event time"
     if draft.memory.expires_at is not None:
         return "it expires"
-    window = time_window(draft.text, clock.now())
+    window = resolve(draft.text, clock.now())
     # A time relative to an event ("before the release") has no date yet.
     is_dated = window is not None and window.anchor is None
     return "it mentions a time" if is_dated or phrases("future").search(draft.text) else ""

@@ -19,7 +19,7 @@ from alma.model.memory import Layer, Memory, MemoryAccess, MemoryRelationship
 from alma.model.query import And, Compare, In, Or, Order, Predicate, matches
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
-from alma.text.timeexpr.extract import time_window
+from alma.text.timeexpr import resolve
 
 PROMOTIONS = "promotions"
 """The key of a memory's context that holds its promotions: from which layers to which, when and why."""
@@ -80,7 +80,7 @@ def _named_layers(question: str, session_id: str | None, user_id: str | None, no
     everywhere = phrases("asks_for_global").search(question)
     if everywhere is not None and user_id is not None:
         found[Layer.GLOBAL] = f"{everywhere[0]!r} asks for what holds everywhere"
-    if (window := time_window(question, now)) is not None:
+    if (window := resolve(question, now)) is not None:
         found[Layer.TEMPORAL] = f"{window.phrase!r} names a time"
     elif (past := phrases("asks_for_history").search(question)) is not None:
         found[Layer.TEMPORAL] = f"{past[0]!r} asks for the history"

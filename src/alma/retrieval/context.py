@@ -23,7 +23,7 @@ from alma.retrieval.router import Asked, Target
 from alma.retrieval.times import AskedTime, add_time, window_of
 from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.storage.ranking import idf
-from alma.text.timeexpr.extract import TimeWindow
+from alma.text.timeexpr import TimeWindow
 from alma.text.tokens import words_by_term
 
 # How much each kind of evidence counts, where a memory's own meaning and words count up to one.

@@ -14,7 +14,7 @@ from alma.retrieval.sequence import asked_end
 from alma.retrieval.standing import new_since
 from alma.retrieval.statements import Statement
 from alma.retrieval.times import window_of
-from alma.text.timeexpr.extract import TimeWindow
+from alma.text.timeexpr import TimeWindow
 
 # By how much the cosine of one version of a fact may be below that of another.
 _FARTHER = 0.2

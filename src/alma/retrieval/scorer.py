@@ -14,7 +14,7 @@ from alma.retrieval.ranked import Ranked
 from alma.retrieval.relevance import Fitting
 from alma.retrieval.router import Asked
 from alma.retrieval.scoring import ScoringWeights, factors, score_terms
-from alma.text.timeexpr.extract import TimeWindow
+from alma.text.timeexpr import TimeWindow
 
 
 @dataclass(frozen=True, slots=True)

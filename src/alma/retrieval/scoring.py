@@ -20,7 +20,7 @@ from alma.model.learning import (
 )
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.text.timeexpr.extract import TimeWindow
+from alma.text.timeexpr import TimeWindow
 
 MOMENTS: Mapping[type[Record], tuple[str, ...]] = {
     Heuristic: ("last_validated", "created_at"),

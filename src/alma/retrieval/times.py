@@ -17,8 +17,9 @@ from alma.retrieval.candidates import Pool, by_target
 from alma.retrieval.router import Asked, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.storage.base import StorageBackend
+from alma.text.timeexpr import TimeWindow, find, resolve
 from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span
-from alma.text.timeexpr.extract import TimeWindow, last_hours, plainly, time_window, times_told
+from alma.text.timeexpr.normalize import normalized
 from alma.text.timeexpr.vocabulary import looks_back
 from alma.text.tokens import query_terms, stored_terms, words_by_term
 
@@ -65,8 +66,12 @@ def window_of(request: Asked) -> TimeWindow | None:
 @lru_cache(maxsize=8)
 def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindow | None:
     """The offset is asked for because one instant equals itself in every zone, and days differ."""
-    window = time_window(query, now)
-    if window is None and (hours := last_hours(query, now)) is not None and _names_nothing_else(query, hours):
+    window = resolve(query, now)
+    if (
+        window is None
+        and (hours := resolve(query, now, hours_only=True)) is not None
+        and _names_nothing_else(query, hours)
+    ):
         return hours
     return window
 
@@ -105,7 +110,7 @@ def asked_time(storage: StorageBackend, request: Asked, targets: Iterable[Target
 
 def _names_nothing_else(question: str, window: TimeWindow) -> bool:
     """Whether a question wants whatever happened in some time: "What did we do last week?" """
-    plain = plainly(question)
+    plain = normalized(question)
     if plain.strip(" ?!.") == window.phrase:
         return True
     if _ASKS.search(plain) is None:
@@ -204,7 +209,7 @@ def _tells_of(content: str, told: datetime, asked: AskedTime, now: datetime) -> 
         return True
     if not asked.alone or asked.window is None:
         return False
-    spoken = times_told(content, told)
+    spoken = [(each.start, each.end) for each in find(content, told)]
     return any(_lies_in(each, _until_now(span, now)) for each in spoken for span in asked.window.spans)
 
 

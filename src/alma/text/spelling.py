@@ -1,14 +1,9 @@
-"""Spelling: British words as Americans write them, so that both count as one, and the words for numbers."""
+"""American spelling of British words, so that both count as one."""
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
-
-ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
-_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-TEENS = {word: number for number, word in enumerate(_TEENS.split(), 10)}
-TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 
 _BRITISH = re.compile(
     r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
@@ -45,7 +40,7 @@ _PARTS = (
     (re.compile(r"(?<=[a-z]{3}ly)s(?=e[sd]?$|ing$)", re.IGNORECASE), "z"),
 )
 _WORDS = re.compile("[A-Za-z]{4,}")
-_WORDS_REMEMBERED = 20_000
+_CACHE_SIZE = 20_000
 
 
 def american(text: str) -> str:
@@ -53,7 +48,7 @@ def american(text: str) -> str:
     return _WORDS.sub(lambda match: american_word(match.group()), text)
 
 
-@lru_cache(maxsize=_WORDS_REMEMBERED)
+@lru_cache(maxsize=_CACHE_SIZE)
 def american_word(word: str) -> str:
     """The word in American spelling."""
     known = _OTHER_SPELLINGS.get(word.lower())

@@ -1,4 +1,4 @@
-"""Reckoning: days, weeks, months and years of the calendar, and moments so much earlier or later."""
+"""Calendar arithmetic: the day, week, month or year of a moment, and moments earlier or later."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Clocks: the hours that a question names of a day ("yesterday at 3 pm", "before 10 this morning", "two hours ago")."""
+"""Read clock times and parts of a day ("yesterday at 3 pm", "before 10 this morning", "two hours ago")."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from alma.text.timeexpr.vocabulary import AMOUNT, END, PREVIOUS
 
 _HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
 _HALF_DAY = 12 * _HOUR
-# What is said to have been at some hour was so a little earlier or later.
+# The tolerance of "at" an hour.
 _EARLIER, _LATER = _HOUR / 2, _HOUR
-# And what was shortly before or after it, within these.
+# The reach of "shortly" before or after.
 _NEAR = 2 * _HOUR
 _UNTIL, _FROM = ("before", "until", "till", "by"), ("after", "since", "from")
 _EVENINGS = ("afternoon", "evening", "night")
@@ -125,14 +125,14 @@ def with_day(text: str, day: str) -> str | None:
     return f"{text[: found.end()]} {day}{text[found.end() :]}"
 
 
-# ---------------------------------------------------------------------- reckoned from now
+# ---------------------------------------------------------------------- relative to now
 
 _AGO = re.compile(rf"{AMOUNT} (?:ago|back|earlier)")
 _LAST = re.compile(rf"(?:in |over |during |within )?(?:the |these )?{PREVIOUS} (?:{AMOUNT}|(?P<one_unit>minute|hour))")
 _SHORT = ("minute", "hour")
 
 
-def hours_reckoned(phrase: str, now: datetime) -> Span | None:
+def hours_from_now(phrase: str, now: datetime) -> Span | None:
     """The hours around "two hours ago", or since the beginning of "the last hour"; none of longer times."""
     ago, last = _AGO.fullmatch(phrase), _LAST.fullmatch(phrase)
     if ago is not None and ago["unit"] in _SHORT:
@@ -142,3 +142,30 @@ def hours_reckoned(phrase: str, now: datetime) -> Span | None:
     if last is not None and (last["unit"] or last["one_unit"]) in _SHORT:
         return shifted(now, last, -1), now
     return None
+
+
+# ---------------------------------------------------------------------- parts of a day
+
+# From which hour on, and up to which; a night has some of the next day.
+_PARTS_OF_DAY = {"morning": (4, 12), "noon": (11, 14), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+_DAYPART = rf"(?P<part>{'|'.join(_PARTS_OF_DAY)})"
+_INSIDE = re.compile(rf"\b(?:to|over)?{_DAYPART}s?\b")
+
+
+def daytime(text: str, phrase: str) -> str | None:
+    """The part of the day that stands in, behind or before the words for a day; none where those name no part."""
+    day = re.escape(phrase)
+    for form in (rf"{day},? (?:in the |at )?{_DAYPART}\b", rf"\b{_DAYPART} (?:of |on )?(?:the )?{day}"):
+        found = re.search(form, text)
+        if found is not None:
+            return found["part"]
+    inside = _INSIDE.search(phrase)
+    return None if inside is None else inside["part"]
+
+
+def hours_of(part: str, day: Span) -> Span | None:
+    """That part of a span, if it is a day."""
+    if day[1] - day[0] != _DAY:
+        return None
+    start, end = (timedelta(hours=hour) for hour in _PARTS_OF_DAY[part])
+    return day[0] + start, day[0] + end

@@ -1,4 +1,4 @@
-"""Dates: single times as people name them ("last week", "3 May", "in Q3 2024"), read by rules."""
+"""Read single dates ("last week", "3 May", "in Q3 2024") by the rules of `english.toml`."""
 
 from __future__ import annotations
 
@@ -6,16 +6,34 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 from datetime import datetime
+from functools import cache
+from typing import NamedTuple
 
+from alma.text.timeexpr import interpretation, recurring
 from alma.text.timeexpr.calendar import Span
 from alma.text.timeexpr.interpretation import Reader
-from alma.text.timeexpr.rules import NUMBER, RULES
-from alma.text.timeexpr.vocabulary import Asking, Date
+from alma.text.timeexpr.normalize import data
+from alma.text.timeexpr.vocabulary import DECADES, MONTHS, PATTERNS, SEASONS, WEEKDAYS, Asking, Date, expanded
+
+_TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
+_NUMBER = "#"
+# Words that bound a time, by a date or by an event.
+_BOUNDS = "between from before until till prior after since following later onward onwards during throughout around"
+_WORD_SETS = {
+    "MONTHS": (*MONTHS, *(name[:3] for name in MONTHS), "sept"),
+    "SEASONS": tuple(SEASONS),
+    "WEEKDAYS": tuple(WEEKDAYS),
+    "SHORT_WEEKDAYS": (*(name[:3] for name in WEEKDAYS), "tues", "thur", "thurs"),
+    "DECADES": tuple(DECADES),
+    "FEASTS": tuple(recurring.FEAST_WORDS),
+}
+
+Rule = tuple[re.Pattern[str], Reader]
 
 
 def may_speak_of_time(text: str) -> bool:
-    """Whether a text has a number or a word that any of the rules asks for: most have none, which is seen at once."""
-    return not _TELLING.isdisjoint(_TOKEN.findall(text)) or _DIGIT.search(text) is not None
+    """Whether a text has a number or a word of any rule; most texts have none."""
+    return not _rules().words.isdisjoint(_TOKEN.findall(text)) or _DIGIT.search(text) is not None
 
 
 def read_date(text: str, at: Asking) -> Date | None:
@@ -36,7 +54,7 @@ def date_at_start(text: str, at: Asking) -> Date | None:
 
 
 def whole_date(text: str, at: Asking) -> Date | None:
-    """The date that a text is, and nothing besides."""
+    """The date that is the whole text."""
     return _first(((pattern.fullmatch(text), read) for pattern, read in _rules_for(text)), at)
 
 
@@ -44,7 +62,7 @@ def _first(found: Iterable[tuple[re.Match[str] | None, Reader]], at: Asking) -> 
     for match, read in found:
         if match is not None:
             spans = _read(read, match, at)
-            # What one rule finds to be no date, none of the others reads as one.
+            # What one rule rejects is not read by a later one.
             return Date(spans, match[0].strip()) if spans else None
     return None
 
@@ -58,20 +76,39 @@ def _read(read: Reader, match: re.Match[str], at: Asking) -> tuple[Span, ...]:
     return tuple(span for span in spans if span[0] < span[1])
 
 
-def _rules_for(text: str) -> list[tuple[re.Pattern[str], Reader]]:
-    """The rules that may read anything in a text, in their order."""
-    said = _RULES_WITH.keys() & _TOKEN.findall(text)
+class _Rules(NamedTuple):
+    rules: tuple[Rule, ...]
+    # The places of the rules that need each word.
+    by_word: dict[str, list[int]]
+    words: frozenset[str]
+
+
+@cache
+def _rules() -> _Rules:
+    names = {**PATTERNS, "FEAST": recurring.FEAST}
+    rules: list[Rule] = []
+    by_word: dict[str, list[int]] = defaultdict(list)
+    for place, entry in enumerate(data("english.toml")["rules"]):
+        rules.append((re.compile(expanded(entry["pattern"], names)), _reader(entry["read"])))
+        for word in entry["words"].split():
+            for each in _WORD_SETS.get(word, (word,)):
+                by_word[each].append(place)
+    return _Rules(tuple(rules), dict(by_word), frozenset(_BOUNDS.split()).union(by_word))
+
+
+def _reader(name: str) -> Reader:
+    """The function of that name; "days_from_now(-2)" is made by one."""
+    function, _, argument = name.rstrip(")").partition("(")
+    module = interpretation if hasattr(interpretation, function) else recurring
+    read = getattr(module, function)
+    found: Reader = read(int(argument)) if argument else read
+    return found
+
+
+def _rules_for(text: str) -> list[Rule]:
+    """The rules that may match anything in a text, in their order."""
+    rules = _rules()
+    words = rules.by_word.keys() & _TOKEN.findall(text)
     if _DIGIT.search(text):
-        said.add(NUMBER)
-    return [RULES[place][1:] for place in sorted({place for word in said for place in _RULES_WITH[word]})]
-
-
-_TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
-# What bounds a time, by a date or by an event.
-_BOUNDS = "between from before until till prior after since following later onward onwards during throughout around"
-_TELLING = frozenset(_BOUNDS.split()).union(*(words for words, _, _ in RULES))
-# The places of the rules that ask for each word.
-_RULES_WITH: dict[str, list[int]] = defaultdict(list)
-for _place, _rule in enumerate(RULES):
-    for _word in _rule[0]:
-        _RULES_WITH[_word].append(_place)
+        words.add(_NUMBER)
+    return [rules.rules[place] for place in sorted({place for word in words for place in rules.by_word[word]})]

@@ -1,4 +1,4 @@
-"""When: the time a question speaks of ("last week", "in March", "before the release"), read by rules."""
+"""Extract time expressions: the time a question asks about ("before the release"), or a statement means."""
 
 from __future__ import annotations
 
@@ -8,25 +8,29 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span
-from alma.text.timeexpr.clock_times import hours_named, hours_reckoned, with_day
+from alma.text.timeexpr.clock_times import daytime, hours_from_now, hours_named, hours_of, with_day
 from alma.text.timeexpr.dates import may_speak_of_time
-from alma.text.timeexpr.dayparts import daytime, hours_of
-from alma.text.timeexpr.locales import in_english
-from alma.text.timeexpr.phrases import spelled_in_english
+from alma.text.timeexpr.normalize import MAX_LENGTH, normalized
 from alma.text.timeexpr.ranges import read_time
-from alma.text.timeexpr.shorthand import written_out
 from alma.text.timeexpr.vocabulary import AMOUNT, PAST_VERB, Date, asking
 
-# In a longer text a time is one of many, and no longer what is asked for.
-_READ = 2_000
 _QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
-class TimeWindow:
-    """The span of time a question speaks of, from `start` up to but not including `end`.
+class TimeExpression:
+    """Words that name a time, and the span that they stand for, up to but not including `end`."""
 
-    `others` are further spans that it speaks of, as of May in "March and May". `anchor` is the event that bounds it
+    phrase: str
+    start: datetime
+    end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TimeWindow:
+    """The span of time a question asks about, from `start` up to but not including `end`.
+
+    `others` are further spans, as of May in "March and May". `anchor` is the event that bounds it
     where that is no date ("the release"); the span is then not known yet and `side` says whether it lies before,
     during or after the event, or `beside` how far from it ("the day after"); `then` is the event that ends it, if
     there is one ("between the kickoff and the launch"). `event_within` is when the event was as far as the question
@@ -56,15 +60,14 @@ class TimeWindow:
         return any(start <= moment < end for start, end in self.spans)
 
     def share(self, moment: datetime) -> float:
-        """How much of what the time counts a moment inside has: a half where another part of its day is meant."""
+        """The weight of a moment inside: half where another part of its day is meant."""
         is_best = not self.at_best or any(start <= moment < end for start, end in self.at_best)
-        # Of many a memory only the day is known.
+        # Many memories only have a day.
         return 1.0 if is_best else 0.5
 
     def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
         """The span once it is known when the event was, or None where the calendar has none."""
         if self.beside or self.side == "during":
-            # How long it took, nobody knows; what was told of it within a week counts as well.
             near = _beside(self.beside or "the day of", moment, now)
             return near and replace(near, phrase=self.phrase)
         if self.side == "before":
@@ -72,7 +75,7 @@ class TimeWindow:
         return TimeWindow(moment, LATEST, self.phrase)
 
     def until(self, moment: datetime | None) -> TimeWindow:
-        """The span up to a moment, unless that is earlier than all of it."""
+        """The span cut at a moment, unless that is before its start."""
         return self if moment is None or moment <= self.start else replace(self, end=moment)
 
     def unanchored(self) -> TimeWindow | None:
@@ -88,25 +91,36 @@ class TimeWindow:
             return False
         event = re.escape(_DETERMINER.sub("", self.anchor))
         sides = "|".join({"before": _BEFORE, "during": _DURING}.get(self.side or "", _AFTER))
-        return re.search(rf"\b(?:{sides}) (?:{_DETERMINERS} )?{event}(?!\w)", plainly(text)) is not None
+        return re.search(rf"\b(?:{sides}) (?:{_DETERMINERS} )?{event}(?!\w)", normalized(text)) is not None
 
 
-def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
-    """ "The day after" a moment, read as if its day itself had been named."""
-    words = _PART_OF_DAY.sub("day", words)
-    try:
-        day = moment.astimezone(now.tzinfo).date().isoformat()
-        return time_window(f"{words} {day}", now)
-    except OverflowError:
-        return None
+def resolve(question: str, now: datetime, locale: str | None = None, *, hours_only: bool = False) -> TimeWindow | None:
+    """The time a question asks about, or None where it names no time.
 
-
-def time_window(question: str, now: datetime) -> TimeWindow | None:
-    """The time the question speaks of, or None where it speaks of none.
-
-    `now` is when it is asked, and days begin at midnight in its time zone.
+    `now` is when it is asked, and days begin at midnight in its time zone. `locale` is the language of the question;
+    None tries all known ones. With `hours_only`, it is the hours that a question about the past names by a clock
+    without a day ("around noon"), of the last day that had them; other questions may name hours and not mean that.
     """
-    text = plainly(_unquoted(question))
+    text = normalized(_unquoted(question), locale)
+    return _last_hours(text, now) if hours_only else _window(text, now)
+
+
+def find(text: str, now: datetime, locale: str | None = None) -> list[TimeExpression]:
+    """The times a statement made at `now` may mean: "come back in March" may be over, or is yet to come.
+
+    An ambiguous expression has an entry for each reading.
+    """
+    plain = normalized(text, locale)
+    if not may_speak_of_time(plain):
+        return []
+    past = asking(plain, now.replace(tzinfo=UTC))
+    dates = (read_time(plain, each) for each in (past, past._replace(looks_ahead=True, looks_back=False)))
+    return [
+        TimeExpression(date.phrase, *_in_zone(span, now)) for date in dates if date is not None for span in date.spans
+    ]
+
+
+def _window(text: str, now: datetime) -> TimeWindow | None:
     if not may_speak_of_time(text):
         return None
     date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
@@ -119,20 +133,25 @@ def time_window(question: str, now: datetime) -> TimeWindow | None:
     return _with_hours(text, date, now)
 
 
-def last_hours(question: str, now: datetime) -> TimeWindow | None:
-    """The hours that a question about the past names by a clock alone ("around noon"), of the last day that had them.
-
-    Whoever asks what runs at 3 am means no such time: it is for the caller to see that nothing else is asked for.
-    """
-    text = plainly(_unquoted(question))
+def _last_hours(text: str, now: datetime) -> TimeWindow | None:
     if not asking(text, EARLIEST).looks_back:
         return None
     for day in ("today", "yesterday"):
         dated = with_day(text, day)
-        window = dated and time_window(dated, now)
+        window = dated and _window(dated, now)
         if window and (window.at_best[0][0] if window.at_best else window.start) <= now:
             return window
     return None
+
+
+def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
+    """ "The day after" a moment, read as if its day itself had been named."""
+    words = _PART_OF_DAY.sub("day", words)
+    try:
+        day = moment.astimezone(now.tzinfo).date().isoformat()
+        return _window(f"{words} {day}", now)
+    except OverflowError:
+        return None
 
 
 def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
@@ -143,38 +162,21 @@ def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
     phrase = named[0].phrase if named else date.phrase
     if named and named[0].onward:
         return TimeWindow(_in_zone(named[0].spans[0], now)[0], LATEST, phrase)
-    reckoned = hours_reckoned(date.phrase, now.replace(tzinfo=UTC))
-    best = [span for each in named for span in each.spans] or meant or ([reckoned] if reckoned else [])
+    from_now = hours_from_now(date.phrase, now.replace(tzinfo=UTC))
+    best = [span for each in named for span in each.spans] or meant or ([from_now] if from_now else [])
     (start, end), *others = (_in_zone(_with_night(span, [*meant, *best]), now) for span in date.spans)
     return TimeWindow(start, end, phrase, others=tuple(others), at_best=tuple(_in_zone(span, now) for span in best))
 
 
 def _unquoted(question: str) -> str:
     """A question without the times that it only quotes: the song "Yesterday" is no day."""
-    if not _QUOTED.search(question[:_READ]):
+    if not _QUOTED.search(question[:MAX_LENGTH]):
         return question
     rest = _QUOTED.sub(
-        lambda quoted: "it" if may_speak_of_time(quoted[0].lower()) else quoted[0][1:-1], question[:_READ]
+        lambda quoted: "it" if may_speak_of_time(quoted[0].lower()) else quoted[0][1:-1], question[:MAX_LENGTH]
     )
-    # Somebody may have put the question itself between them.
+    # The question itself may be quoted.
     return rest if len(rest.split()) > 1 else question
-
-
-def times_told(statement: str, now: datetime) -> list[Span]:
-    """The spans that a statement of that moment may speak of: "come back in March" may be over, or is yet to come."""
-    text = plainly(statement)
-    if not may_speak_of_time(text):
-        return []
-    told = asking(text, now.replace(tzinfo=UTC))
-    ways = (told, told._replace(looks_ahead=True, looks_back=False))
-    dates = (read_time(text, way) for way in ways)
-    return [_in_zone(span, now) for date in dates if date is not None for span in date.spans]
-
-
-def plainly(text: str) -> str:
-    """A text as it is read: its beginning, in small letters, with single spaces and times in English."""
-    small = " ".join(text[:_READ].lower().replace("’", "'").split())
-    return written_out(in_english(spelled_in_english(small)))
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:
@@ -192,12 +194,12 @@ def _in_zone(span: Span, now: datetime) -> Span:
 
 # ---------------------------------------------------------------------- events
 
-# Whoever asks how long it was from one event to another wants to know of both.
+# A question for the time between two events needs both.
 _ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
-# Whoever asks what is to be done before a release means any release,
+# A question for what to do before a release means any release,
 _ASKS_RULE = re.compile(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
-# and so does who asks it of "the release", unless something else in the question is over or yet to come. Of somebody
-# else ("What does Evan do after the wedding?") one event is meant.
+# and so does one about "the release", unless something else in the question is past or future. Of another person
+# ("What does Evan do after the wedding?") one event is meant.
 _ASKS_HABIT = re.compile(
     r"\b(?:should|must|ought|always|usually|normally|typically|needs? to|have to|has to|"
     r"(?:can|could) (?:we|i|one|go|be|happen)|do (?:we|i|you)(?! (?:know|remember|recall|have))|"

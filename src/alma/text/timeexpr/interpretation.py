@@ -1,4 +1,4 @@
-"""Readers: what span of time the words mean that a rule has found, one for each way in which people name a time."""
+"""Interpret the match of a rule as a span of time: days, weeks, months, quarters, years, and amounts of them."""
 
 from __future__ import annotations
 

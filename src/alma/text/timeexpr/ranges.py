@@ -1,4 +1,4 @@
-"""Ranges: times that dates bound ("from March to May", "until the end of June", "the week before Christmas")."""
+"""Read times bounded by dates ("from March to May", "until the end of June", "the week before Christmas")."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ from alma.text.timeexpr.dates import date_at_start, may_speak_of_time, read_date
 from alma.text.timeexpr.interpretation import shifted
 from alma.text.timeexpr.vocabulary import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS, YEAR, Asking, Date
 
-# The most words that a date has, and that one has which needs a preposition to be seen as one.
-_LONGEST, _LONGEST_BARE = 6, 2
+# The most words of a date, and of one that needs a preposition.
+_MAX_WORDS, _MAX_BARE_WORDS = 6, 2
 _PUNCTUATION = "?!.,;:)"
-# In characters, how far a date reaches with what may follow it.
-_FAR = 60
-# Of a longer list the beginning is read.
-_MOST_LISTED = 6
+# The longest date with what may follow it, in characters.
+_MAX_CHARACTERS = 60
+_MAX_LISTED = 6
 
 
 def read_time(text: str, at: Asking) -> Date | None:
@@ -63,7 +62,7 @@ def _plainly_written(text: str) -> str:
 
 
 class Placed(NamedTuple):
-    """Words that are a date, or would be one with what another says; `full` if they need no other word for it."""
+    """Words that are a date, or would be with words of another one; `full` if they need no other word."""
 
     words: str
     date: Date | None
@@ -72,7 +71,7 @@ class Placed(NamedTuple):
 
 def _at_start(text: str, at: Asking) -> Placed | None:
     """The date that a text begins with; "May" is one where the words before it say so."""
-    text = text[:_FAR]
+    text = text[:_MAX_CHARACTERS]
     for preposition in ("", "in ", "on "):
         for article in _articles(text):
             date = date_at_start(preposition + text.removeprefix(article), at)
@@ -89,11 +88,11 @@ def _articles(text: str) -> tuple[str, ...]:
 
 def _at_end(text: str, at: Asking) -> Placed | None:
     """The longest date that a text ends with."""
-    words = text.rsplit(" ", _LONGEST)[-_LONGEST:]
+    words = text.rsplit(" ", _MAX_WORDS)[-_MAX_WORDS:]
     if not may_speak_of_time(" ".join(words)):
         return None
     for count in range(len(words), 0, -1):
-        found = _whole(" ".join(words[-count:]), at, bare=count <= _LONGEST_BARE)
+        found = _whole(" ".join(words[-count:]), at, bare=count <= _MAX_BARE_WORDS)
         if found is not None:
             return found
     return None
@@ -229,7 +228,7 @@ _AND = re.compile(r" (?:and|or|&) (?:(?:in|on) )?")
 def _listed(text: str, at: Asking) -> Date | None:
     """ "in March and May", "on Monday or Tuesday": each of them."""
     for join in _AND.finditer(text):
-        rest = list(islice(_further(text[join.start() :], at), _MOST_LISTED))
+        rest = list(islice(_further(text[join.start() :], at), _MAX_LISTED))
         first = _first(text[: join.start()], at) if rest else None
         if first is None:
             continue

@@ -1,14 +1,18 @@
-"""Spoken: the words and phrases that times are named by, and whether a question speaks of the past or of the future."""
+"""The English words for times, patterns made of them, and whether a text speaks of the past or of the future."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from datetime import datetime
 from typing import NamedTuple
 
-from alma.text.spelling import ONES, TEENS, TENS
 from alma.text.timeexpr.calendar import Span
 
+ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+_TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
+TEENS = {word: number for number, word in enumerate(_TEENS.split(), 10)}
+TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 MONTHS = """
 january february march april may june july august september october november december
 """.split()  # noqa: SIM905 - as people say them
@@ -49,6 +53,44 @@ WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})\b"
 SHORT_WEEKDAY = r"(?P<weekday>mon|tues?|wed|thu|thurs?|fri|sat|sun)\b\.?"
 # Where nothing of the sentence follows.
 END = r"(?=[^\w]*$|[,;:?!)]|\.(?: |$))"
+
+PATTERNS = {
+    "MONTH": MONTH,
+    "DAY": DAY,
+    "YEAR": YEAR,
+    "COUNT": COUNT,
+    "AMOUNT": AMOUNT,
+    "DAYS_OR_MORE": DAYS_OR_MORE,
+    "LONG_UNIT": LONG_UNIT,
+    "SEASON": SEASON,
+    "WEEKDAY": WEEKDAY,
+    "SHORT_WEEKDAY": SHORT_WEEKDAY,
+    "END": END,
+    "PREVIOUS": PREVIOUS,
+    "NEXT": NEXT,
+    "PREVIOUS_WORDS": PREVIOUS[3:-1],
+    "NEXT_WORDS": NEXT[3:-1],
+    "PREVIOUS_OR_NEXT": f"{PREVIOUS[3:-1]}|{NEXT[3:-1]}",
+    "WEEKDAYS": "|".join(WEEKDAYS),
+    "SEASONS": "|".join(SEASONS),
+    "DAY_WORDS": "|".join(DAY_WORDS),
+    "DECADES": "|".join(DECADES),
+    "ORDINALS": "|".join(ORDINALS),
+    "IN": r"(?:in|during|of|by|since|before|after|until|till|around|from|for|this|throughout|through|across|all)",
+    "PART": r"(?P<part>early|mid|late|(?:the )?(?:beginning|start|middle|end) of)(?: in)?[ -]",
+    "WHICH": r"(?P<which>last|this|next)",
+    "GOES_ON": rf"(?:{END}|(?= (?:with|in|at|on|to|by|and|did|do|was|were|what|who|we|i|you|they|he|she|it)\b))",
+    "NTH": r"(?P<nth>first|second|third|fourth|fifth|1st|2nd|3rd|4th|5th|last|final)",
+    "OF_YEAR": rf"(?:,?[ /-](?:of )?{YEAR}| (?:of )?(?P<which>last|this|next|the) year\b)",
+}
+"""The patterns that those of `english.toml` are made of."""
+
+_NAME = re.compile("<<([A-Z_]+)>>")
+
+
+def expanded(pattern: str, names: Mapping[str, str]) -> str:
+    """A pattern with the named ones in their places."""
+    return _NAME.sub(lambda name: names[name[1]], pattern)
 
 
 class Asking(NamedTuple):
@@ -94,6 +136,6 @@ def looks_back(text: str) -> bool:
 
 
 def asking(text: str, now: datetime) -> Asking:
-    """How a question, in small letters, stands to the time it speaks of."""
+    """Whether a question in small letters asks about the past or the future."""
     is_over = looks_back(text)
     return Asking(now, looks_ahead=not is_over and _AHEAD.search(text) is not None, looks_back=is_over)

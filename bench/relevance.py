@@ -1,7 +1,7 @@
 """Fit the weights of relevance, and say how they do on data sets that were left out.
 
     python bench/relevance.py                  # record features (kept under bench/results/), fit, and report
-    python bench/relevance.py --write          # the same, and write src/alma/retrieval/relevance.json
+    python bench/relevance.py --write          # the same, and write src/alma/retrieval/weights.json
     python bench/relevance.py --sets bash,python
 
 Questions of each data set are asked of stores of its memories, whole and as samples of 10, 40 and 150, where the
@@ -40,14 +40,15 @@ from alma import Memory, Outcome, clock
 from alma.bootstrap import create_embedder, open_storage
 from alma.model.record import Record
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.relevance import FEATURES, Fitting, Question, RelevanceModel, default_relevance, features_of
+from alma.retrieval.features import Match, Query
+from alma.retrieval.relevance import FEATURES, RelevanceModel, default_relevance, features_of
 from alma.retrieval.writing import MemoryWriter
 from alma_retriever import VECTORS, _memory, _moment
 from remembered_vectors import RememberedEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]
 DATA = ROOT.parent / "shared" / "data"
-WEIGHTS = ROOT / "src" / "alma" / "retrieval" / "relevance.json"
+WEIGHTS = ROOT / "src" / "alma" / "retrieval" / "weights.json"
 ROWS = ROOT / "bench" / "results" / "relevance"
 SETS = ("locomo", "hotpot200", "factcon", "bash", "python", "useful")
 STRONG, WEAK = 0.6, 0.3
@@ -74,9 +75,9 @@ class Row:
 class Recorder(RelevanceModel):
     """Notes the features of everything that was read, and drops nothing."""
 
-    def assess(self, found: Sequence[Fitting], question: Question) -> None:
-        SEEN.append((features_of(found, question), [each.candidate.id for each in found]))
-        for each in found:
+    def assess(self, matches: Sequence[Match], query: Query) -> None:
+        SEEN.append((features_of(matches, query), [each.candidate.id for each in matches]))
+        for each in matches:
             each.relevance = 1.0
 
 
@@ -350,7 +351,8 @@ def main() -> None:
     }
     console.print_json(data=document)
     if args.write:
-        WEIGHTS.write_text(json.dumps(document, indent=2) + "\n")
+        known = json.loads(WEIGHTS.read_text())
+        WEIGHTS.write_text(json.dumps({**known, "relevance": document}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

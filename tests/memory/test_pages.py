@@ -18,7 +18,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.retrieval.router import STANDING_TYPES
+from alma.retrieval.router import INSTRUCTION_TYPES
 from alma.storage.base import Query, StorageBackend
 from alma.storage.reading import inside
 from alma.storage.sql.transaction import SqlTransaction
@@ -168,7 +168,7 @@ def test_a_page_of_one_type_is_found_by_project_and_type(sqlite: SQLiteStorage) 
 
 def test_a_few_of_several_types_are_looked_up_and_not_searched_for(sqlite: SQLiteStorage) -> None:
     with sqlite:
-        found = plan(sqlite, SHOP, And(USUAL, In("memory_type", STANDING_TYPES)))
+        found = plan(sqlite, SHOP, And(USUAL, In("memory_type", INSTRUCTION_TYPES)))
     assert "idx_memories_project_type (project_id=? AND memory_type=?)" in found
 
 

@@ -18,7 +18,7 @@ from alma.model.memory import Layer, Memory, priority_of
 from alma.model.query import matches
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.searching import Mode
+from alma.retrieval.simple_search import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 

@@ -16,7 +16,7 @@ from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.searching import Mode
+from alma.retrieval.simple_search import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make

@@ -89,23 +89,6 @@ def test_news_of_the_same_thing_overrules_whatever_joins_its_name(engine: Retrie
     assert contents(found)[0] == "Web 10 listens on port 81"
 
 
-def test_a_number_that_is_asked_for_with_its_word_is_found_among_many_alike(
-    engine: RetrievalEngine, remember: Remember
-) -> None:
-    day = now() - timedelta(days=30)
-    remember(
-        *(
-            said(f"Order {n} was placed by customer {n * 7 % 40} for {n * 3 % 40} items", event_time=day + n * HOUR)
-            for n in range(40)
-        )
-    )
-    for n in (4, 8, 10, 33, 37):
-        found = engine.retrieve(f"Who placed order {n}?", "helena", "shop")
-        assert contents(found)[0].startswith(f"Order {n} was"), n
-        for each in found.explain():
-            assert sum(each.terms.values()) == pytest.approx(each.score)
-
-
 def test_a_warning_is_not_crowded_out_by_notes_about_other_things(engine: RetrievalEngine, remember: Remember) -> None:
     remember(make.an_anti_pattern(pattern="waiting with a fixed sleep in browser tests", why_bad="it makes them flaky"))
     names, things, towns = ("Maria", "Joao", "Rita"), ("bicycle", "lamp", "table", "boat"), ("Lisbon", "Porto")

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from alma.embeddings.base import EmbeddingProvider
 from alma.model.memory import Memory
 from alma.model.slice import MemorySlice
 from alma.retrieval.engine import RetrievalEngine
-from alma.storage.base import StorageBackend
 
 Remember = Callable[..., Any]
 TOPICS = ("the garden", "the roof", "the new kitchen", "taxes", "a recipe for bread", "the train strike")
@@ -49,17 +45,6 @@ def test_a_passage_is_told_among_the_terms(engine: RetrievalEngine, remember: Re
     assert slice_.memories[0].id == short.id
     assert slice_.explanations[long.id].terms["passage"] > 0
     assert "passage" not in slice_.explanations[short.id].terms
-
-
-def test_length_alone_drops_nothing(store: StorageBackend, embedder: EmbeddingProvider, remember: Remember) -> None:
-    said = ("Marta bought a canoe.", "The canoe leaks.", "A canoe is not a kayak.")
-    remember(*(talk(each, "It rained.", "It cleared.", "We left.", "We slept.") for each in said))
-    strict = RetrievalEngine(store, embedder, min_score_threshold=0.5)
-    explained = found(strict, "Who bought a canoe?").explanations.values()
-    strict.close()
-    assert len(explained) == len(said)
-    assert any(each.terms.get("length", 0.0) > 0 for each in explained)
-    assert all(each.score >= 0.5 and each.score == pytest.approx(sum(each.terms.values())) for each in explained)
 
 
 def test_what_is_linked_to_the_best_memory_does_not_pass_it(engine: RetrievalEngine, remember: Remember) -> None:

@@ -11,10 +11,8 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
 from alma.model.scope import Scope
-from alma.retrieval import statements
-from alma.retrieval.embedding import beginning
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.focus import asked_part
+from alma.retrieval.query_embedding import embedded_beginning, question_of
 
 Remember = Callable[..., Any]
 NONSENSE = {
@@ -73,17 +71,11 @@ def test_a_question_behind_many_empty_lines_is_read(engine: RetrievalEngine, rem
 
 
 def test_a_short_question_is_embedded_whole_and_of_a_long_one_the_beginning() -> None:
-    assert beginning("How do we deploy? " * 100) == "How do we deploy? " * 100
-    assert beginning("你好" * 5_000) == "你好" * 1_000
+    assert embedded_beginning("How do we deploy? " * 100) == "How do we deploy? " * 100
+    assert embedded_beginning("你好" * 5_000) == "你好" * 1_000
     long = "deploy the shop " * 5_000
-    assert long.startswith(beginning(long))
-    assert 4_000 < len(beginning(long)) < 7_000
-
-
-def test_names_in_a_question_are_read_in_one_go() -> None:
-    began = time.process_time()
-    assert statements._names("a" * 100_000 + " web-10 a_b x.y.z") == {"web-10", "a_b", "x.y.z"}
-    assert time.process_time() - began < 1
+    assert long.startswith(embedded_beginning(long))
+    assert 4_000 < len(embedded_beginning(long)) < 7_000
 
 
 SHIPPED = "Parcels to Switzerland go with Swiss Post because DHL charges extra customs fees"
@@ -155,4 +147,4 @@ def test_a_long_task_is_given_no_more_than_is_wanted_and_no_copies(engine: Retri
     ],
 )
 def test_of_a_long_task_that_part_asks_which_stands_at_either_end(task: str, part: str | None) -> None:
-    assert asked_part(task) == part
+    assert question_of(task) == part

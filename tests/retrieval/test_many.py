@@ -11,10 +11,10 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.query import Compare
 from alma.model.scope import Scope
-from alma.retrieval import candidates, context
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
+from tests.support.tuned import tuned
 
 Remember = Callable[..., Any]
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ TOPICS = ("the harbor crane", "a bread oven", "the night train", "our tax form",
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forty memories count as very many."""
-    monkeypatch.setattr(candidates, "_LARGE", 20)
+    tuned(monkeypatch, many_memories=20)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_the_answer_is_found_among_very_many(engine: RetrievalEngine) -> None:
 def test_among_very_many_only_the_rarest_words_link(
     engine: RetrievalEngine, remember: Remember, monkeypatch: pytest.MonkeyPatch, most: int, by_a_link: bool
 ) -> None:
-    monkeypatch.setattr(context, "_MOST_ENTRIES_OF_MANY", most)
+    tuned(monkeypatch, many_memories=20, link_entries_among_many=most)
     remember(make.a_memory(id="linked", content="The canteen shuts in the evening"))
     found = engine.retrieve("When does the night train to Vienna leave?", "helena", "shop", kinds=[Memory], top_k=20)
     found_by = found.explanations["linked"].found_by if "linked" in found.explanations else ()

@@ -12,10 +12,10 @@ from alma.model.learning import Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
 from alma.model.scope import Scope
-from alma.retrieval import context
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.relevance import FEATURES, default_relevance
 from alma.testing import builders as make
+from tests.support.tuned import tuned
 
 Remember = Callable[..., Any]
 
@@ -126,7 +126,7 @@ def test_the_outcomes_that_a_rule_counts_are_not_repeated_below_it(engine: Retri
 def test_a_conversation_that_is_too_long_to_be_read_gains_as_a_whole(
     engine: RetrievalEngine, remember: Remember, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(context, "_MOST_TURNS", 8)
+    tuned(monkeypatch, turns_read=8)
     day = datetime(2026, 1, 5, tzinfo=UTC)
     facts = [f"{name} was written in the language of Latin" for name in ("Iliad", "Aeneid", "Beowulf", "Edda", "Faust")]
     facts += [f"The capital of region {number} is Port {number}" for number in range(20)]

@@ -10,12 +10,12 @@ import pytest
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.embeddings.openai import OpenAIEmbedder
-from alma.retrieval import embedding
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from alma.storage.in_memory import InMemoryStorage
 from tests.support.embedding_server import KEY, EmbeddingServer
 from tests.support.http_server import Reply, error
+from tests.support.tuned import tuned
 
 
 @pytest.fixture
@@ -43,8 +43,7 @@ def seconds_of(engine: RetrievalEngine, query: str) -> tuple[float, str]:
 def test_a_question_does_not_wait_for_every_attempt_at_a_service_that_hangs(
     store: StorageBackend, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "_PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr(embedding, "_SHORT_PATIENCE_SECONDS", 0.2)
+    tuned(monkeypatch, embedding_timeout=0.5, embedding_timeout_after_failure=0.2)
     server.script += [Reply(hang=True)] * 10
     engine = RetrievalEngine(store, asking(server.url))
     waited, degraded = seconds_of(engine, "how do I deploy?")
@@ -58,7 +57,7 @@ def test_a_question_does_not_wait_for_every_attempt_at_a_service_that_hangs(
 def test_a_question_does_not_wait_for_a_service_that_answers_byte_by_byte(
     store: StorageBackend, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "_PATIENCE_SECONDS", 0.5)
+    tuned(monkeypatch, embedding_timeout=0.5)
     server.script.append(Reply(drip="body"))
     engine = RetrievalEngine(store, asking(server.url))
     waited, degraded = seconds_of(engine, "how do I deploy?")
@@ -89,8 +88,7 @@ def test_a_service_that_is_gone_keeps_only_the_first_question_waiting(store: Sto
 def test_what_is_slow_gets_its_time_again_after_it_failed(
     store: StorageBackend, server: EmbeddingServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "_SHORT_PATIENCE_SECONDS", 0.1)
-    monkeypatch.setattr(embedding, "_FAILING_SECONDS", 0.4)
+    tuned(monkeypatch, embedding_timeout_after_failure=0.1, embedding_failure_period=0.4)
     server.script += [error(400, "no"), Reply(hang=True)]
     engine = RetrievalEngine(store, asking(server.url, timeout_seconds=5))
     assert "400" in seconds_of(engine, "one")[1]

@@ -14,7 +14,7 @@ from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.searching import Mode
+from alma.retrieval.simple_search import Mode
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make

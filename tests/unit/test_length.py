@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.retrieval.length import best_passage, concision, given_back
+from alma.retrieval.features import best_passage, concision
 
 WEIGHTS = {"canoe": 2.0, "river": 1.0, "guide": 0.5}
 BETWEEN = ["other"] * 60
@@ -32,8 +32,3 @@ def test_a_word_counts_once_however_often_it_is_said() -> None:
 def test_the_best_passage_is_the_best_of_all_passages(text: list[str]) -> None:
     passages = (set(text[start : start + 50]) & WEIGHTS.keys() for start in range(max(1, len(text))))
     assert best_passage(text, WEIGHTS) == pytest.approx(max(sum(WEIGHTS[word] for word in each) for each in passages))
-
-
-def test_only_what_length_took_is_given_back() -> None:
-    assert given_back(300, 1.0) == given_back(5_000, 0.0) == {}
-    assert 0 < given_back(5_000, 0.5)["passage"] < given_back(5_000, 1.0)["passage"] < 0.55 * (1 - concision(5_000))

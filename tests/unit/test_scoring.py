@@ -6,21 +6,22 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from alma.errors import ValidationError
 from alma.model.learning import Belief
 from alma.model.record import Record
+from alma.retrieval.router import SearchRequest
 from alma.retrieval.scoring import (
     MEMORY_WEIGHTS,
     UNKNOWN,
-    Factors,
+    ScoredRecord,
+    Scorer,
     ScoringWeights,
-    factors,
+    evidence_factors,
     moment_of,
     recency,
-    score_terms,
 )
 from alma.testing import builders as make
 
@@ -52,19 +53,21 @@ def test_weights_need_not_add_up_to_one() -> None:
 
 @pytest.mark.parametrize(("days", "worth"), [(0, 1.0), (30, 0.5), (60, 0.25), (15, 0.5**0.5), (-3, 1.0)])
 def test_recency_halves_with_every_half_life(days: float, worth: float) -> None:
-    assert recency(NOW - timedelta(days=days), NOW, half_life_days=30) == pytest.approx(worth)
+    outcome = make.an_outcome(timestamp=NOW - timedelta(days=days))
+    assert recency(outcome, NOW, half_life_days=30) == pytest.approx(worth)
 
 
 def test_the_half_life_can_be_chosen() -> None:
-    assert recency(WEEK_AGO, NOW, half_life_days=7) == pytest.approx(0.5)
+    assert recency(make.an_outcome(timestamp=WEEK_AGO), NOW, half_life_days=7) == pytest.approx(0.5)
 
 
 def test_recency_is_unknown_without_a_moment() -> None:
-    assert recency(None, NOW, half_life_days=30) == UNKNOWN
+    assert recency(make.a_session(), NOW, half_life_days=30) == UNKNOWN
 
 
 def test_the_oldest_memory_there_can_be_has_no_recency_left() -> None:
-    assert recency(datetime(1, 1, 1, tzinfo=UTC), NOW, half_life_days=0.001) == 0
+    oldest = make.an_outcome(timestamp=datetime(1, 1, 1, tzinfo=UTC))
+    assert recency(oldest, NOW, half_life_days=0.001) == 0
 
 
 @pytest.mark.parametrize(
@@ -106,8 +109,7 @@ def test_a_memory_is_as_old_as_what_it_says_was_last_seen_to_be_true(record: Rec
 def test_each_kind_tells_the_factors_it_knows(
     record: Record, success: float, confidence: float, importance: float
 ) -> None:
-    known = factors(record, NOW, half_life_days=30)
-    assert (known.success, known.confidence, known.importance) == (success, confidence, importance)
+    assert evidence_factors(record, NOW, 180) == (success, confidence, importance)
 
 
 def test_a_heuristic_counts_by_what_its_evidence_is_worth_today() -> None:
@@ -116,43 +118,46 @@ def test_a_heuristic_counts_by_what_its_evidence_is_worth_today() -> None:
         make.a_heuristic(confidence=0.9, weight_for=8.0, weight_against=0.0, last_validated=moment)
         for moment in (NOW, half_a_year, two_years)
     ]
-    worth = [factors(rule, NOW, half_life_days=30).confidence for rule in rules]
+    worth = [evidence_factors(rule, NOW, 180)[1] for rule in rules]
     expected = [Belief(8.0).lower_bound, Belief(4.0).lower_bound, Belief(0.5).lower_bound]
     assert worth == pytest.approx(expected)
     assert worth == sorted(worth, reverse=True)
 
 
 def test_a_heuristic_that_succeeded_more_often_than_it_was_tried_is_no_better_than_perfect() -> None:
-    known = factors(make.a_heuristic(occurrence_count=2, success_count=5), NOW, half_life_days=30)
-    assert known.success == 1
+    assert evidence_factors(make.a_heuristic(occurrence_count=2, success_count=5), NOW, 180)[0] == 1
+
+
+def _scored(record: Record, similarity: dict[str, float], weights: ScoringWeights) -> ScoredRecord:
+    request = SearchRequest(query="how?", top_k=5, kinds=(), now=NOW)
+    return Scorer(request, weights, weights, 30).record(record, similarity, ("words",))
 
 
 def test_every_term_is_a_factor_by_its_weight() -> None:
-    terms = score_terms({"meaning": 0.5, "words": 0.25}, Factors(1.0, 0.5, 0.8, 0.9), ScoringWeights(importance=0.05))
+    memory = make.a_memory(event_time=NOW, importance_score=0.9)
+    terms = _scored(memory, {"meaning": 0.5, "words": 0.25}, ScoringWeights(importance=0.05)).terms
     assert terms == pytest.approx(
-        {"meaning": 0.2, "words": 0.1, "recency": 0.3, "success": 0.1, "confidence": 0.08, "importance": 0.045}
+        {"meaning": 0.2, "words": 0.1, "recency": 0.3, "success": 0.1, "confidence": 0.05, "importance": 0.045}
     )
 
 
 def test_what_counts_nothing_is_no_term() -> None:
     weights = ScoringWeights(recency=0, success=0, confidence=0)
-    assert score_terms({"meaning": 0.5, "words": 0.0}, Factors(1, 1, 1, 1), weights) == {"meaning": 0.2}
+    assert _scored(make.a_memory(), {"meaning": 0.5, "words": 0.0}, weights).terms == {"meaning": 0.2}
 
 
 SHARES = st.floats(0, 1)
 
 
-@given(
-    similarity=SHARES,
-    known=st.builds(Factors, SHARES, SHARES, SHARES, SHARES),
-    weights=st.builds(ScoringWeights, SHARES, SHARES, SHARES, SHARES, SHARES),
-)
-def test_the_terms_add_up_to_the_weighted_sum(similarity: float, known: Factors, weights: ScoringWeights) -> None:
+@settings(max_examples=100, deadline=None, derandomize=True, database=None)
+@given(similarity=SHARES, weights=st.builds(ScoringWeights, SHARES, SHARES, SHARES, SHARES, SHARES))
+def test_the_terms_add_up_to_the_weighted_sum(similarity: float, weights: ScoringWeights) -> None:
+    scored = _scored(make.an_outcome(success=True, timestamp=MONTH_AGO), {"meaning": similarity}, weights)
     expected = (
         weights.similarity * similarity
-        + weights.recency * known.recency
-        + weights.success * known.success
-        + weights.confidence * known.confidence
-        + weights.importance * known.importance
+        + weights.recency * 0.5
+        + weights.success
+        + weights.confidence * UNKNOWN
+        + weights.importance * UNKNOWN
     )
-    assert sum(score_terms({"meaning": similarity}, known, weights).values()) == pytest.approx(expected)
+    assert scored.score == pytest.approx(expected)

@@ -27,7 +27,7 @@ from alma.model.query import And, Compare, In, Order, Predicate, matches
 from alma.model.scope import Scope
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.searching import Mode
+from alma.retrieval.simple_search import Mode
 from alma.storage.base import StorageBackend, Transaction
 
 _AT_ONCE = 500

@@ -22,7 +22,7 @@ from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predic
 from alma.model.scope import Scope
 from alma.model.slice import Dropped, Explanation, MemorySlice
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.searching import Mode
+from alma.retrieval.simple_search import Mode
 from alma.storage.base import StorageBackend
 
 MOST_RESULTS = 100

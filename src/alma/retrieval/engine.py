@@ -22,7 +22,7 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
-from alma.model.common import checked_part
+from alma.model.common import checked_name, checked_part
 from alma.model.fields import check_timestamp
 from alma.model.learning import EVIDENCE_HALF_LIFE_DAYS
 from alma.model.memory import Memory
@@ -32,57 +32,50 @@ from alma.model.scope import MemoryScope, Scope, checked_scope
 from alma.model.slice import Dropped, MemorySlice
 from alma.model.vector import Vector
 from alma.retrieval import router
-from alma.retrieval.absent import Note
-from alma.retrieval.asking import asks_by_words, asks_when
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context
-from alma.retrieval.copies import Crowd, without_copies
-from alma.retrieval.embedding import QuestionEmbedder
-from alma.retrieval.focus import asked_part
-from alma.retrieval.found import Ranking
-from alma.retrieval.moving import Moving
-from alma.retrieval.ranking import rank
-from alma.retrieval.recent import most_recent
+from alma.retrieval.deduplication import Duplicates, without
+from alma.retrieval.explain import DropReason
+from alma.retrieval.features import Query
+from alma.retrieval.packing import Results
+from alma.retrieval.query_embedding import QueryEmbedder, question_of
+from alma.retrieval.ranking import Ranker
 from alma.retrieval.relevance import default_relevance
-from alma.retrieval.router import Asked, Request, Target
-from alma.retrieval.scorer import Scorer
-from alma.retrieval.scoring import MEMORY_WEIGHTS, ScoringWeights
-from alma.retrieval.searching import Mode, by_meaning, by_words
-from alma.retrieval.standing import holds
-from alma.retrieval.times import add_times, asked_time, propose_moments
+from alma.retrieval.router import RetrievalRequest, SearchRequest, Target
+from alma.retrieval.scoring import MEMORY_WEIGHTS, Scorer, ScoringWeights
+from alma.retrieval.simple_search import Mode, newest_memories, search_by_meaning, search_by_words
+from alma.retrieval.supersession import holds
+from alma.retrieval.time_filters import apply_time, propose_of_time, time_filter
+from alma.retrieval.tuning import TUNING
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend, checked_storage
 from alma.text.abbreviations import spelled_out
+from alma.text.tokens import compounds_of, query_terms
 from alma.vectors.base import VectorIndex
-
-# Every further one takes as long as the first.
-_FURTHER_LOOKS = 5
-# Each of them may be down.
-_SOURCES = ("words", "vectors")
 
 
 class _Found(NamedTuple):
-    """What is found, the generation of what was stored then, and when it is no longer what would be found."""
+    """A slice, the generation of the store that it was made from, and when it changes without a write."""
 
     slice: MemorySlice
     generation: str
     changes_at: datetime | None = None
 
 
-class _Embedded(NamedTuple):
-    """The vectors of a request and of the part of it that asks, if there is one, and what was wrong with them."""
+class _EmbeddedQuery(NamedTuple):
+    """The vectors of a query and of the question inside it, if it is long, and the problems of embedding them."""
 
     vector: Vector | None
-    part: str | None
-    part_vector: Vector | None
+    question: str | None
+    question_vector: Vector | None
     problems: tuple[str, ...]
 
 
 class RetrievalEngine:
-    """Finds memories by meaning, words and context inside a scope, ranks them, and can say why.
+    """Finds memories by meaning, words and context inside a scope, ranks them, and explains why.
 
     `embedding_provider` is a provider or the name of one ("local", "openai", "azure", "mock"); `vector_index` is the
-    index to ask, by default the one that suits the store.
+    index to search, by default the one that suits the store.
     """
 
     def __init__(
@@ -102,13 +95,12 @@ class RetrievalEngine:
     ) -> None:
         self.storage = checked_storage("retrieval", storage)
         self.embedder = join_space(storage, _provider(embedding_provider))
-        self._questions = QuestionEmbedder(self.embedder, storage)
-        self._moving = Moving(storage)
+        self._queries = QueryEmbedder(self.embedder, storage)
         self.relevance = default_relevance()
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
         self.memory_weights = _weights("memory_weights", memory_weights)
         self.half_life_days = _positive("recency_half_life_days", recency_half_life_days)
-        # How evidence ages is a matter of learning: the facade puts here what its protocol weighs by.
+        # The facade sets the half-life that its learning protocol uses.
         self.evidence_half_life_days = EVIDENCE_HALF_LIFE_DAYS
         self.min_score = _number("min_score_threshold", min_score_threshold)
         if cache is None:
@@ -141,34 +133,34 @@ class RetrievalEngine:
     ) -> MemorySlice:
         """The memories worth knowing for this task: up to `top_k` of each kind, best first.
 
-        `kinds` limits what is looked for. `now` is when the question is asked, for its time expressions and for
-        recency. General memories can be limited to those of a user or an agent with `memories_within`. Weak lessons
-        without a strong one are handed over, and weak items are in the prompt, only where `weak` asks for them.
+        `kinds` limits what is searched. `now` is the time of the query, for its time expressions and for recency.
+        `memories_within` limits general memories to those of a user or an agent. `weak` returns weak lessons even
+        without a strong one, and includes weak items in the prompt.
         """
         started = time.perf_counter()
-        request = self._request(
-            query,
-            agent,
-            project_id,
-            user_id,
-            top_k,
-            scope,
-            include_shared,
-            session_id,
-            kinds,
-            now,
-            memories_within,
-            weak,
+        agent = checked_name("retrieve", "agent", agent)
+        request = RetrievalRequest(
+            query=router.checked_query(query),
+            agent=agent,
+            project_id=checked_name("retrieve", "project_id", project_id),
+            readable_agents=_readable(agent, scope, include_shared),
+            user_id=None if user_id is None else checked_name("retrieve", "user_id", user_id),
+            session_id=None if session_id is None else checked_name("retrieve", "session_id", session_id),
+            top_k=router.checked_top_k(top_k),
+            kinds=router.checked_kinds(kinds),
+            now=clock.now() if now is None else _checked_now(now),
+            memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
+            weak=router.checked_flag("weak", weak),
         )
         key = self._cache_key(request)
-        known = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
-        if known is not None and _still_alive(known):
-            return replace(
-                known, retrieval_time_ms=_since(started), from_cache=True, _why_not=self._reasons(known, request)
-            )
-        found, generation, changes_at = self._ranked(request, router.route(request))
+        cached = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
+        if cached is not None and _still_valid(cached):
+            reasons = self._cached_reasons(cached, request)
+            return replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
+        found, generation, changes_at = self._find(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
-            self.cache.put(key, generation, found, self._seconds_until(changes_at, request.now))
+            seconds = math.inf if changes_at is None else (changes_at - request.now).total_seconds()
+            self.cache.put(key, generation, found, min(self._ttl_seconds, seconds))
         return replace(found, retrieval_time_ms=_since(started))
 
     def search(
@@ -182,73 +174,31 @@ class RetrievalEngine:
         narrowed: bool = False,
         now: datetime | None = None,
     ) -> MemorySlice:
-        """The general memories that answer the question best, inside these scopes and fulfilling what holds in each.
+        """The general memories that answer the query best, inside these scopes and their predicates.
 
         `hybrid` ranks as `retrieve` does, `semantic` by the cosine alone and `keyword` by words alone. Nothing is
-        cached, and nothing comes by rule. `narrowed` says that few memories may fulfil what holds.
+        cached, and preferences and instructions are not added. `narrowed` says that few memories may fulfil the
+        predicates.
         """
         started = time.perf_counter()
-        asked = Asked(
+        request = SearchRequest(
             query=router.checked_query(query),
             top_k=router.checked_top_k(limit),
             kinds=(Memory,),
             now=clock.now() if now is None else _checked_now(now),
             min_similarity=min_similarity,
-            with_repetitions=True,
+            keep_duplicates=True,
         )
-        targets = [Target(Memory, scope, parsed(Memory.spec, where), narrowed=narrowed) for scope, where in places]
+        targets = [Target(Memory, scope, parsed(Memory.spec, where), selective=narrowed) for scope, where in places]
         if mode == "hybrid":
-            found = self._ranked(asked, targets).slice
+            found = self._find(request, targets).slice
         elif mode == "keyword":
-            found = self._by_words(asked, targets)
+            found = self._by_words(request, targets)
         elif mode == "semantic":
-            found = self._by_meaning(asked, targets)
+            found = self._by_meaning(request, targets)
         else:
             raise ValidationError("search", "mode", mode, "must be 'semantic', 'keyword' or 'hybrid'")
         return replace(found, retrieval_time_ms=_since(started))
-
-    def _by_meaning(self, asked: Asked, targets: Sequence[Target]) -> MemorySlice:
-        vector, problems = self._questions.vector(asked.query)
-        if vector is not None:
-            try:
-                found = by_meaning(self.storage, self.index, targets, asked, vector)
-                return replace(found, degraded=self._partly())
-            except ProviderError as exc:
-                problems.append(f"the vector index is down ({exc})")
-        return replace(by_words(self.storage, targets, asked), degraded=_sentence(problems, "found by words"))
-
-    def _by_words(self, asked: Asked, targets: Sequence[Target]) -> MemorySlice:
-        try:
-            return by_words(self.storage, targets, asked)
-        except StorageError as down:
-            vector, problems = self._questions.vector(asked.query)
-            problems.insert(0, f"full-text search is down ({down})")
-            if vector is None:
-                return self._newest(asked, targets, problems)
-            found = by_meaning(self.storage, self.index, targets, asked, vector)
-            return replace(found, degraded=_sentence(problems, "found by meaning"))
-
-    def _reasons(self, known: MemorySlice, request: Request) -> Callable[[str], Dropped]:
-        """What a remembered slice answers to `why_not`: where it was kept without that, the task is looked at again."""
-        if known._why_not is not not_kept:
-            return known._why_not
-
-        def looked_at_again(record_id: str) -> Dropped:
-            found = self._ranked(request, router.route(request)).slice
-            return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
-
-        return looked_at_again
-
-    def _cache_key(self, request: Request) -> str:
-        """All that an answer depends on besides what is stored; when it is asked, to the hour."""
-        asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
-        kinds = [cls.spec.kind for cls in request.kinds]
-        # What "yesterday" means changes at midnight.
-        hour = request.now.replace(minute=0, second=0, microsecond=0)
-        wanted = (request.session_id, request.top_k, kinds, request.memories_within, request.weak, hour)
-        half_lives = (self.half_life_days, self.evidence_half_life_days)
-        ranked = _spelled(self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model)
-        return repr((asked, wanted)) + ranked
 
     def close(self) -> None:
         """Release the index; the storage stays open."""
@@ -256,146 +206,149 @@ class RetrievalEngine:
 
     # ------------------------------------------------------------------ the steps
 
-    def _seconds_until(self, changes_at: datetime | None, now: datetime) -> float:
-        """How long an answer may be remembered that is another one from some moment on."""
-        return self._ttl_seconds if changes_at is None else min(self._ttl_seconds, (changes_at - now).total_seconds())
-
-    def _ranked(self, request: Asked, targets: Sequence[Target]) -> _Found:
-        vector, problems = self._questions.vector(spelled_out(request.query))
-        part = asked_part(request.query)
-        # Embedded before anything is read: a service may take its time, and a snapshot is not to wait for it.
-        part_vector, further = (None, []) if part is None else self._questions.vector(part)
-        embedded = _Embedded(vector, part, part_vector, (*problems, *further))
-        for _ in _SOURCES:
-            # On a server a statement that failed ended the transaction: all is looked for once more, without it.
+    def _find(self, request: SearchRequest, targets: Sequence[Target]) -> _Found:
+        """Embed the query and search, without full-text search or the index once one of them has failed."""
+        vector, problems = self._queries.vector(spelled_out(request.query))
+        question = question_of(request.query)
+        # Both are embedded before the snapshot begins: a provider may take seconds.
+        question_vector, further = (None, []) if question is None else self._queries.vector(question)
+        embedded = _EmbeddedQuery(vector, question, question_vector, (*problems, *further))
+        while True:
+            # On a server a failed statement ends the transaction, so the search is repeated in a new one.
             try:
-                return self._found(request, targets, embedded)
+                return self._find_in_snapshot(request, targets, embedded)
             except FullTextMissingError as exc:
-                request = replace(request, words_down=exc)
+                if request.text_search_error is not None:
+                    raise
+                request = replace(request, text_search_error=exc)
             except ProviderError as exc:
-                request = replace(request, index_down=exc)
-        return self._found(request, targets, embedded)
+                if request.index_error is not None:
+                    raise
+                request = replace(request, index_error=exc)
 
-    def _found(self, request: Asked, targets: Sequence[Target], embedded: _Embedded) -> _Found:
+    def _find_in_snapshot(self, request: SearchRequest, targets: Sequence[Target], embedded: _EmbeddedQuery) -> _Found:
         problems = [*embedded.problems]
         with self.storage.reading() as (_, generation):
-            ranking = self._looked_beside_copies(request, targets, embedded.vector, problems)
-            if ranking is not None and embedded.part is not None:
-                # In all of a long task what it asks is lost among what is beside it.
-                part = replace(request, query=embedded.part)
-                by_part = self._looked_beside_copies(part, targets, embedded.part_vector, problems)
-                ranking.join(by_part, request.top_k)
-            if ranking is None or (problems and not ranking.found_something):
-                return _Found(self._newest(request, targets, problems), generation)
-        degraded = _sentence(problems, "found without it") if problems else self._partly()
-        return _Found(ranking.to_slice(request, degraded), generation, ranking.changes_at)
+            results = self._search_beside_duplicates(request, targets, embedded.vector, problems)
+            if results is not None and embedded.question is not None:
+                # A long task hides its question, so that is searched for as well.
+                asked = replace(request, query=embedded.question)
+                second = self._search_beside_duplicates(asked, targets, embedded.question_vector, problems)
+                if second is not None:
+                    results.join(second, request.top_k)
+            if results is None or (problems and not results.found_something):
+                degraded = _sentence(problems, "the newest ones are given")
+                return _Found(newest_memories(self.storage, targets, request, degraded), generation)
+        degraded = _sentence(problems, "found without it") if problems else self._without_some_vectors()
+        return _Found(results.to_slice(request, degraded), generation, results.changes_at)
 
-    def _looked(
-        self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]
-    ) -> Ranking | None:
-        """What is found in these places; nothing where too little could be searched to propose anything."""
+    def _search_beside_duplicates(
+        self, request: SearchRequest, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+    ) -> Results | None:
+        """Search, and where copies of some texts left no room for others, search again without the copies."""
+        results = self._search(request, targets, vector, problems)
+        duplicates, dropped = Duplicates(), dict[str, DropReason]()
+        for _ in range(TUNING.searches_beside_duplicates):
+            if results is None or not results.duplicates or len(duplicates.spellings) > TUNING.duplicate_texts:
+                break
+            duplicates.add(results.duplicates)
+            further = self._search(request, without(targets, duplicates), vector, problems)
+            if further is None:
+                break
+            dropped = {**dropped, **results.dropped}
+            further.targets, further.dropped = targets, {**dropped, **further.dropped}
+            results = further
+        return results
+
+    def _search(
+        self, request: SearchRequest, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+    ) -> Results | None:
+        """One search: candidates, time range, context, then the ranking; None if nothing could be searched."""
         searched = [target for target in targets if target.searched]
         pool = gather(self.storage, self.index, searched, request, vector)
-        # When an event was is told by a memory that words find.
-        asked = asked_time(self.storage, request, searched if pool.has_words else ())
-        propose_moments(self.storage, pool, asked, searched, request.top_k)
+        times = time_filter(self.storage, request, searched if pool.has_words else ())
+        propose_of_time(self.storage, pool, times, searched, request.top_k)
         problems.extend(pool.problems)
         if problems and not len(pool):
             return None
-        add_context(self.storage, pool, request, asked)
-        add_times(self.storage, pool, request, asked)
-        scorer = Scorer(
-            request,
-            self.weights,
-            self.memory_weights,
-            self.half_life_days,
-            self.evidence_half_life_days,
-            wants_time=asks_when(request.query),
-            by_passages=asks_by_words(request.query),
-            window=asked.window,
-        )
-        return rank(
-            self.storage,
-            pool,
-            request,
-            targets,
+        add_context(self.storage, pool, request, times)
+        apply_time(self.storage, pool, request, times)
+        half_lives = self.half_life_days, self.evidence_half_life_days
+        scorer = Scorer(request, self.weights, self.memory_weights, *half_lives, window=times.window)
+        # A search returns its best, however low its score is.
+        min_score = self.min_score if isinstance(request, RetrievalRequest) else -math.inf
+        ranker = Ranker(self.storage, request, scorer, self.relevance, min_score)
+        return ranker.rank(pool, targets, self._query(request, vector))
+
+    def _query(self, request: SearchRequest, vector: Vector | None) -> Query:
+        """What records are compared with."""
+        understood = self.embedder.reads(request.query)
+        return Query(
             vector,
-            scorer,
-            # A search gives its best, however bad that is.
-            self.min_score if isinstance(request, Request) else -math.inf,
-            self.relevance,
-            reads=self.embedder.reads,
+            frozenset(query_terms(request.query)),
             learned=self.embedder.speaks(request.query),
+            compounds=compounds_of(request.query),
+            reads=self.embedder.reads if understood else None,
+            understood=understood,
         )
 
-    def _looked_beside_copies(
-        self, request: Asked, targets: Sequence[Target], vector: Vector | None, problems: list[str]
-    ) -> Ranking | None:
-        ranking = self._looked(request, targets, vector, problems)
-        if ranking is None or not ranking.crowd:
-            return ranking
-        return self._beside_copies(ranking, request, vector, problems)
+    # ------------------------------------------------------------------ search by one source
 
-    def _beside_copies(self, first: Ranking, request: Asked, vector: Vector | None, problems: list[str]) -> Ranking:
-        """What is found where copies of the same do not stand before everything else."""
-        found, crowd, dropped = first, Crowd(), dict[str, Note]()
-        for _ in range(_FURTHER_LOOKS):
-            crowd.add(found.crowd)
-            further = self._looked(request, without_copies(first.targets, crowd), vector, problems)
-            if further is None:
-                break
-            dropped, found = {**dropped, **found.dropped}, further
-            if not found.crowd or not crowd.is_small:
-                break
-        found.targets, found.dropped = first.targets, {**dropped, **found.dropped}
-        return found
+    def _by_meaning(self, request: SearchRequest, targets: Sequence[Target]) -> MemorySlice:
+        vector, problems = self._queries.vector(request.query)
+        if vector is not None:
+            try:
+                found = search_by_meaning(self.storage, self.index, targets, request, vector)
+                return replace(found, degraded=self._without_some_vectors())
+            except ProviderError as exc:
+                problems.append(f"the vector index is down ({exc})")
+        return replace(search_by_words(self.storage, targets, request), degraded=_sentence(problems, "found by words"))
 
-    def _partly(self) -> str:
-        """What is to be said where some memories have no vector to be found by."""
-        problem = self._moving.problem()
+    def _by_words(self, request: SearchRequest, targets: Sequence[Target]) -> MemorySlice:
+        try:
+            return search_by_words(self.storage, targets, request)
+        except StorageError as exc:
+            vector, problems = self._queries.vector(request.query)
+            problems.insert(0, f"full-text search is down ({exc})")
+            if vector is None:
+                degraded = _sentence(problems, "the newest ones are given")
+                return newest_memories(self.storage, targets, request, degraded)
+            found = search_by_meaning(self.storage, self.index, targets, request, vector)
+            return replace(found, degraded=_sentence(problems, "found by meaning"))
+
+    def _without_some_vectors(self) -> str:
+        problem = self._queries.missing_vectors()
         return problem and _sentence([problem], "that part is found by words only")
 
-    def _newest(self, request: Asked, targets: Sequence[Target], problems: Sequence[str]) -> MemorySlice:
-        """What is better than nothing where too little could be searched."""
-        return most_recent(self.storage, targets, request, _sentence(problems, "the newest ones are given"))
+    # ------------------------------------------------------------------ the cache
 
-    # ------------------------------------------------------------------ the request
-
-    def _request(
-        self,
-        query: str,
-        agent: str,
-        project_id: str,
-        user_id: str | None,
-        top_k: int,
-        scope: MemoryScope | None,
-        include_shared: bool,
-        session_id: str | None,
-        kinds: Iterable[type[Record] | str] | None,
-        now: datetime | None,
-        memories_within: Scope | None,
-        weak: bool,
-    ) -> Request:
-        agent = router.checked_owner("agent", agent)
-        return Request(
-            query=router.checked_query(query),
-            agent=agent,
-            project_id=router.checked_owner("project_id", project_id),
-            readable_agents=_readable(agent, scope, include_shared),
-            user_id=None if user_id is None else router.checked_owner("user_id", user_id),
-            session_id=None if session_id is None else router.checked_owner("session_id", session_id),
-            top_k=router.checked_top_k(top_k),
-            kinds=router.checked_kinds(kinds),
-            now=clock.now() if now is None else _checked_now(now),
-            memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
-            weak=router.checked_flag("weak", weak),
+    def _cache_key(self, request: RetrievalRequest) -> str:
+        """Everything a slice depends on besides the store; of the time the hour, as "yesterday" changes at midnight."""
+        asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
+        kinds = [cls.spec.kind for cls in request.kinds]
+        hour = request.now.replace(minute=0, second=0, microsecond=0)
+        wanted = (request.session_id, request.top_k, kinds, request.memories_within, request.weak, hour)
+        half_lives = (self.half_life_days, self.evidence_half_life_days)
+        return repr((asked, wanted)) + _repr(
+            self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model
         )
+
+    def _cached_reasons(self, cached: MemorySlice, request: RetrievalRequest) -> Callable[[str], Dropped]:
+        """What a cached slice answers to `why_not`; a cache that cannot keep the reasons makes the search repeat."""
+        if cached._why_not is not not_kept:
+            return cached._why_not
+
+        def search_again(record_id: str) -> Dropped:
+            found = self._find(request, router.route(request)).slice
+            return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
+
+        return search_again
 
 
 @lru_cache(maxsize=16)
-def _spelled(*ranked_by: Hashable) -> str:
-    """What an engine ranks by, which is the same for every task."""
-    return repr(ranked_by)
+def _repr(*settings: Hashable) -> str:
+    """The settings of an engine, which are the same for every request."""
+    return repr(settings)
 
 
 def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:
@@ -409,21 +362,21 @@ def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tu
 
 
 def _checked_now(now: datetime) -> datetime:
+    """The time in its own zone: "yesterday" is the day there."""
     try:
         check_timestamp(now)
     except ValueError as exc:
         raise ValidationError("retrieve", "now", now, str(exc)) from None
-    # In its own time zone: whoever asks what was yesterday means the day there.
     return now
 
 
-def _still_alive(found: MemorySlice) -> bool:
-    """Whether nothing in a remembered slice has expired since, and every instruction still holds."""
+def _still_valid(cached: MemorySlice) -> bool:
+    """Whether nothing in a cached slice has expired since, and every instruction still holds."""
     moment = clock.now()
-    ends = (getattr(record, "expires_at", None) for record in found)
-    if not all(end is None or end > moment for end in ends):
-        return False
-    return all(holds(record, moment) for record in found.instructions)
+    ends = (getattr(record, "expires_at", None) for record in cached)
+    return all(end is None or end > moment for end in ends) and all(
+        holds(record, moment) for record in cached.instructions
+    )
 
 
 def _since(started: float) -> float:
@@ -457,7 +410,7 @@ def _weights(name: str, weights: ScoringWeights) -> ScoringWeights:
 def _provider(provider: EmbeddingProvider | str) -> EmbeddingProvider:
     if not isinstance(provider, str):
         return provider
-    # The documented constructor takes names; only the wiring knows what they stand for.
+    # The documented constructor takes names; the wiring knows their providers.
     from alma.bootstrap import create_embedder
 
     return create_embedder(provider)

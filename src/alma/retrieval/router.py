@@ -1,4 +1,4 @@
-"""The router: which kinds of memory a request may see, in which scope, and which are handed over by rule."""
+"""The request, checked, and its targets: which kinds of memory it may see, in which scopes."""
 
 from __future__ import annotations
 
@@ -9,29 +9,28 @@ from datetime import datetime
 from functools import lru_cache
 
 from alma.errors import FullTextMissingError, ProviderError, ValidationError
-from alma.model.common import checked_name
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
+from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
 from alma.model.record import Record
 from alma.model.scope import Scope, alive, public
 
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
-STANDING_TYPES = ("instruction", "standing_instruction")
-"""The types of general memories that are handed over with every task."""
+INSTRUCTION_TYPES = ("instruction", "standing_instruction")
+"""The types of general memories that are included in every slice."""
 
-# What a task is about stands at its beginning.
+# A task is described at its beginning.
 _LONGEST_QUERY = 20_000
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")
 _MOST_ITEMS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked, wherever it is looked for.
+class SearchRequest:
+    """A query, wherever it is searched for.
 
-    What is not as similar as `min_similarity`, a cosine, is left out; so are repetitions, unless they are wanted.
-    Words and an index that are known to be down are not asked.
+    Memories with a cosine below `min_similarity` are left out, and so are duplicates unless `keep_duplicates`.
+    Full-text search or the index is not used again once its error is known.
     """
 
     query: str
@@ -39,19 +38,19 @@ class Asked:
     kinds: tuple[type[Record], ...]
     now: datetime
     agent: str | None = None
+    user_id: str | None = None
     min_similarity: float | None = None
-    with_repetitions: bool = False
-    words_down: FullTextMissingError | None = None
-    index_down: ProviderError | None = None
+    keep_duplicates: bool = False
+    text_search_error: FullTextMissingError | None = None
+    index_error: ProviderError | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request(Asked):
-    """What an agent asks for, checked; `weak` lessons are left out unless they are asked for."""
+class RetrievalRequest(SearchRequest):
+    """The checked request of an agent; `weak` lessons are left out unless they are requested."""
 
     project_id: str
     readable_agents: tuple[str, ...]
-    user_id: str | None
     session_id: str | None
     memories_within: Scope | None = None
     weak: bool = False
@@ -59,22 +58,22 @@ class Request(Asked):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
-    """A kind of memory to search, in which scope and under which condition; each is itself and equals no other.
+    """A kind of memory with the scope and the condition under which it is searched; compared by identity.
 
-    What is handed over `by_rule` does not have to resemble the task; what is not `searched` only comes by rule. It is
-    `narrowed` where the condition may leave few of many memories, and every further one takes longer to find.
+    Memories of an `always` target are included whatever the query is; those that are not `searched` only that way. A
+    `selective` condition may leave few of many memories, so that each further one takes longer to find.
     """
 
     cls: type[Record]
     scope: Scope
     where: Predicate = EVERYTHING
-    by_rule: bool = False
+    always: bool = False
     searched: bool = True
-    narrowed: bool = False
+    selective: bool = False
 
 
 def checked_query(query: object) -> str:
-    """The question; what no stored text can have is read as a space, so that whatever is asked can be looked for."""
+    """The query, with characters that no stored text can have replaced by spaces."""
     readable = _UNREADABLE.sub(" ", query) if isinstance(query, str) else ""
     if len(readable) > _LONGEST_QUERY:
         readable = readable.lstrip()[:_LONGEST_QUERY]
@@ -110,47 +109,39 @@ def checked_flag(field: str, value: object) -> bool:
     return value
 
 
-def checked_owner(field: str, value: object) -> str:
-    return checked_name("retrieve", field, value)
-
-
-def route(request: Request) -> list[Target]:
-    """Where to look for a request's memories."""
-    # One scope for all, so that what is made of it is made once.
+def route(request: RetrievalRequest) -> list[Target]:
+    """The targets of a request."""
     learned = Scope(project_id=request.project_id, agent=request.readable_agents)
-    return [target for cls in request.kinds for target in _targets(cls, request, learned)]
+    targets: list[Target] = []
+    for cls in request.kinds:
+        if cls is Memory:
+            targets += _memory_targets(request)
+        elif cls is not UserPreference:
+            targets.append(Target(cls, learned))
+        elif request.user_id is not None:
+            targets.append(Target(cls, Scope(user_id=request.user_id), always=True))
+    return targets
 
 
-def _targets(cls: type[Record], request: Request, learned: Scope) -> list[Target]:
-    if cls is UserPreference:
-        return [] if request.user_id is None else [Target(cls, Scope(user_id=request.user_id), by_rule=True)]
-    if cls is Memory:
-        return _memories(request)
-    return [Target(cls, learned)]
-
-
-def _memories(request: Request) -> list[Target]:
-    """General memories: the project's, and those a user carries from project to project."""
+def _memory_targets(request: RetrievalRequest) -> list[Target]:
+    """General memories: the project's, and the global ones of the user; of both the standing instructions."""
     limits, project_id = request.memories_within, request.project_id
     in_project = Scope(project_id=project_id) if limits is None else replace(limits, project_id=project_id)
-    seen = And(alive(request.now), public(request.user_id), in_session(request.session_id))
-    plain = Target(Memory, in_project, seen)
-    standing = _standing(in_project, And(seen, holding_for(request.user_id)))
-    if request.user_id is None or in_project.sealed:
-        return [plain, standing]
-    carried = And(alive(request.now), Compare("layer_global", "eq", True))
-    mine = replace(in_project, user_id=request.user_id, project_id=None)
-    return [plain, standing, Target(Memory, mine, carried), _standing(mine, carried)]
-
-
-def _standing(scope: Scope, seen: Predicate) -> Target:
-    """The standing instructions among these memories, which come by rule."""
-    return Target(Memory, scope, And(seen, In("memory_type", STANDING_TYPES)), by_rule=True, searched=False)
+    shown = And(alive(request.now), public(request.user_id), in_session(request.session_id))
+    places = [(in_project, shown, And(shown, applies_to(request.user_id)))]
+    if request.user_id is not None and not in_project.sealed:
+        everywhere = And(alive(request.now), Compare("layer_global", "eq", True))
+        places.append((replace(in_project, user_id=request.user_id, project_id=None), everywhere, everywhere))
+    targets: list[Target] = []
+    for scope, where, instructions in places:
+        of_type = And(instructions, In("memory_type", INSTRUCTION_TYPES))
+        targets += [Target(Memory, scope, where), Target(Memory, scope, of_type, always=True, searched=False)]
+    return targets
 
 
 @lru_cache(maxsize=256)
-def holding_for(user_id: str | None) -> Predicate:
-    """What a user carries from project to project is that user's own, and holds for nobody else."""
+def applies_to(user_id: str | None) -> Predicate:
+    """Instructions that apply to a user: a user's global memories are not for others."""
     parts: list[Predicate] = [Compare("layer_global", "eq", False), Missing("user_id")]
     if user_id is not None:
         parts.append(Compare("user_id", "eq", user_id))
@@ -159,7 +150,7 @@ def holding_for(user_id: str | None) -> Predicate:
 
 @lru_cache(maxsize=256)
 def in_session(session_id: str | None) -> Predicate:
-    """A memory of the session layer alone is seen in its session; without layers it is the project's."""
+    """Memories visible in a session: those of the session layer only in theirs, those without a layer everywhere."""
     parts: list[Predicate] = [
         Compare("layer_session", "eq", False),
         Compare("layer_project", "eq", True),
@@ -168,3 +159,10 @@ def in_session(session_id: str | None) -> Predicate:
     if session_id is not None:
         parts.append(Compare("session_id", "eq", session_id))
     return Or(*parts)
+
+
+def is_instruction(record: Record, request: SearchRequest) -> bool:
+    """Whether a memory is a standing instruction that applies to the user of the request."""
+    if not isinstance(record, Memory) or record.memory_type not in INSTRUCTION_TYPES:
+        return False
+    return matches(applies_to(request.user_id), record)

@@ -1,11 +1,10 @@
-"""Scoring: what a memory is worth for a task, as a sum of terms that are all kept."""
+"""Scoring: the score of a memory is a sum of named terms, each a feature with its weight."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields
 from datetime import datetime
-from functools import lru_cache
 from typing import Any
 
 from alma.errors import ValidationError
@@ -20,6 +19,11 @@ from alma.model.learning import (
 )
 from alma.model.memory import Memory
 from alma.model.record import Record
+from alma.model.slice import Explanation, Strength
+from alma.retrieval.features import Match, concision
+from alma.retrieval.query_intent import answer_features, asks_advice, asks_for_earlier_answer, asks_when
+from alma.retrieval.router import SearchRequest
+from alma.retrieval.tuning import SCORE
 from alma.text.timeexpr import TimeWindow
 
 MOMENTS: Mapping[type[Record], tuple[str, ...]] = {
@@ -30,10 +34,10 @@ MOMENTS: Mapping[type[Record], tuple[str, ...]] = {
     Outcome: ("timestamp",),
     Memory: ("event_time", "created_at"),
 }
-"""Where a memory says when it was true or last seen to be, and where it says so instead."""
+"""The fields that say when a record was true or last confirmed, in the order of preference."""
 
 UNKNOWN = 0.5
-"""A factor that a memory cannot tell: neither for nor against it."""
+"""The value of a factor that a kind does not have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,57 +58,110 @@ class ScoringWeights:
 
 
 MEMORY_WEIGHTS = ScoringWeights(similarity=0.9, recency=0.02, success=0.0, confidence=0.0, importance=0.08)
-"""For general memories: what was said last year answers a question about last year as well as it ever did."""
+"""For general memories, whose age hardly matters (decision 0013)."""
+
+
+@dataclass(slots=True)
+class ScoredRecord:
+    """A record that was read, with the terms of its score.
+
+    `relevance` is None and the strength strong for what is included whatever the query is. `words` are the terms of its
+    text.
+    """
+
+    record: Record
+    terms: dict[str, float]
+    found_by: tuple[str, ...]
+    words: frozenset[str] = frozenset()
+    similarity: float | None = None
+    relevance: float | None = None
+    strength: Strength = "strong"
+    notes: tuple[str, ...] = ()
+    key: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.key = str(self.record.key)
+
+    @property
+    def score(self) -> float:
+        return sum(self.terms.values())
+
+    def explanation(self) -> Explanation:
+        """The terms of the score, and what is to be known of the memory."""
+        return Explanation(
+            self.record.spec.kind,
+            self.key,
+            self.score,
+            self.terms,
+            self.found_by,
+            self.notes,
+            self.similarity,
+            self.relevance,
+            self.strength,
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Factors:
-    """What a record says of itself, each between 0 and 1."""
+class Scorer:
+    """Scores records for one request; of a time range in the query it takes the recency of lessons."""
 
-    recency: float
-    success: float
-    confidence: float
-    importance: float
+    request: SearchRequest
+    weights: ScoringWeights
+    memory_weights: ScoringWeights
+    half_life_days: float
+    evidence_half_life_days: float = EVIDENCE_HALF_LIFE_DAYS
+    window: TimeWindow | None = None
+
+    def match(self, match: Match, strength: Strength) -> ScoredRecord:
+        """The score of a candidate that was read."""
+        terms = match.candidate.terms
+        if isinstance(match.record, Memory):
+            query = self.request.query
+            features = answer_features(match.record.content, match.terms, terms, wants_time=asks_when(query))
+            if not asks_advice(query) and not asks_for_earlier_answer(query):
+                features["passage"] = (1.0 - concision(len(match.record.text()))) * match.in_passage
+            terms |= {name: SCORE[name] * value for name, value in features.items()}
+        scored = self.record(match.record, terms, match.candidate.found_by)
+        scored.words, scored.similarity = match.terms, match.candidate.cosine
+        scored.relevance, scored.strength = match.relevance, strength
+        return scored
+
+    def record(self, record: Record, similarity: Mapping[str, float], found_by: Iterable[str]) -> ScoredRecord:
+        """The score of a record with these terms of similarity."""
+        weights = self.memory_weights if isinstance(record, Memory) else self.weights
+        terms = {name: worth for name, value in similarity.items() if (worth := weights.similarity * value)}
+        success, confidence, importance = evidence_factors(record, self.request.now, self.evidence_half_life_days)
+        since = recency(record, self.request.now, self.half_life_days, self.window)
+        known = (
+            ("recency", weights.recency * since),
+            ("success", weights.success * success),
+            ("confidence", weights.confidence * confidence),
+            ("importance", weights.importance * importance),
+        )
+        terms.update((name, value) for name, value in known if getattr(weights, name))
+        return ScoredRecord(record, terms, tuple(found_by))
 
 
-def recency(moment: datetime | None, now: datetime, half_life_days: float) -> float:
-    """1 for now, a half after one half-life, and so on; unknown where there is no moment."""
-    if moment is None:
+def recency(record: Record, now: datetime, half_life_days: float, window: TimeWindow | None = None) -> float:
+    """1 for a record of now, 0.5 after one half-life and so on; UNKNOWN for a record without a time.
+
+    With a past time range in the query, how near a lesson is to that range.
+    """
+    known = moments_of(record)
+    if not known:
         return UNKNOWN
-    days = max(0.0, (now - moment).total_seconds() / 86_400)
+    if window is None or isinstance(record, Memory) or max(end for _, end in window.spans) > now:
+        days = max(0.0, (now - known[0]).total_seconds() / 86_400)
+    elif any(map(window.holds, known)):
+        days = 0.0
+    else:
+        nearest = min(max(start - moment, moment - end) for moment in known for start, end in window.spans)
+        days = nearest.total_seconds() / 86_400
     return float(0.5 ** (days / half_life_days))
 
 
-def recency_at(record: Record, window: TimeWindow, now: datetime, half_life_days: float) -> float:
-    """What recency is where a time is asked for that is over: how near a lesson is to that time, and not to now."""
-    known = moments_of(record)
-    if not known or max(end for _, end in window.spans) > now:
-        return recency(moment_of(record), now, half_life_days)
-    if any(map(window.holds, known)):
-        return 1.0
-    nearest = min(max(start - moment, moment - end) for moment in known for start, end in window.spans)
-    return float(0.5 ** (nearest.total_seconds() / 86_400 / half_life_days))
-
-
-def factors(
-    record: Record,
-    now: datetime,
-    half_life_days: float,
-    window: TimeWindow | None = None,
-    *,
-    evidence_half_life_days: float = EVIDENCE_HALF_LIFE_DAYS,
-) -> Factors:
-    """The factors of a record of any kind; of a lesson, for the time that is asked for."""
-    success, confidence, importance = _standing(record, now, evidence_half_life_days)
-    if window is None or isinstance(record, Memory):
-        since = recency(moment_of(record), now, half_life_days)
-    else:
-        since = recency_at(record, window, now, half_life_days)
-    return Factors(since, success, confidence, importance)
-
-
 def moment_of(record: Record) -> datetime | None:
-    """When a memory was true, or last seen to be."""
+    """When a record was true or last confirmed."""
     for name in MOMENTS.get(type(record), ()):
         moment: datetime | None = getattr(record, name)
         if moment is not None:
@@ -113,25 +170,24 @@ def moment_of(record: Record) -> datetime | None:
 
 
 def moments_of(record: Record) -> list[datetime]:
-    """When a memory was true, or last seen to be, and when it was first seen."""
-    told = (getattr(record, name) for name in MOMENTS.get(type(record), ()))
-    return [moment for moment in told if moment is not None]
+    """When a record was true or last confirmed, and when it was made."""
+    known = (getattr(record, name) for name in MOMENTS.get(type(record), ()))
+    return [moment for moment in known if moment is not None]
 
 
-def _standing(record: Any, now: datetime, evidence_half_life_days: float) -> tuple[float, float, float]:
-    """Success, confidence and importance of a record, as far as its kind knows them."""
+def evidence_factors(record: Any, now: datetime, half_life_days: float) -> tuple[float, float, float]:
+    """Success, confidence and importance of a record, each between 0 and 1, as far as its kind has them."""
     match record:
         case Heuristic():
             seen = record.occurrence_count
-            # Both are counted apart, by whoever counts.
             success = min(1.0, record.success_count / seen) if seen else UNKNOWN
-            belief = belief_today(record, now, evidence_half_life_days)
-            # Three of three may be luck, and long ago: what was learned counts by what it is worth at least today.
+            belief = belief_today(record, now, half_life_days)
+            # Three of three may be luck, and long ago: the lower bound of today counts.
             return success, record.confidence if belief is None else belief.lower_bound, UNKNOWN
         case Outcome():
             return float(record.success), UNKNOWN, UNKNOWN
         case AntiPattern():
-            # The more often a mistake was made, the better it is known to be one.
+            # A mistake that was made more often is known better.
             return UNKNOWN, record.occurrence_count / (record.occurrence_count + 1), UNKNOWN
         case UserPreference() | DomainKnowledge():
             return UNKNOWN, record.confidence, UNKNOWN
@@ -139,19 +195,3 @@ def _standing(record: Any, now: datetime, evidence_half_life_days: float) -> tup
             return UNKNOWN, UNKNOWN, record.importance_score
         case _:
             return UNKNOWN, UNKNOWN, UNKNOWN
-
-
-def score_terms(relevance: Mapping[str, float], known: Factors, weights: ScoringWeights) -> dict[str, float]:
-    """The terms of a score: each kind of relevance by the weight of similarity, each factor by its own."""
-    similarity = weights.similarity
-    terms = {name: worth for name, value in relevance.items() if (worth := similarity * value)}
-    for name, weight in _weights_of_factors(weights):
-        terms[name] = weight * getattr(known, name)
-    return terms
-
-
-@lru_cache(maxsize=16)
-def _weights_of_factors(weights: ScoringWeights) -> list[tuple[str, float]]:
-    """The factors that count, and how much."""
-    named = ((name, getattr(weights, name)) for name in ("recency", "success", "confidence", "importance"))
-    return [(name, weight) for name, weight in named if weight]

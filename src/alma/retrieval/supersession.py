@@ -1,4 +1,4 @@
-"""Supersession: what replaced or denied a memory stands before it, and the older one says so."""
+"""Supersession: a memory that is superseded, contradicted or out of its validity comes behind what holds now."""
 
 from __future__ import annotations
 
@@ -13,53 +13,47 @@ from alma.model.query import And, In, Or
 from alma.model.record import Record
 from alma.model.relations import Relation
 from alma.model.scope import Scope
-from alma.retrieval.ranked import Ranked
 from alma.retrieval.router import Target
-from alma.retrieval.scoring import moment_of
+from alma.retrieval.scoring import ScoredRecord, moment_of
 from alma.storage.base import StorageBackend
+from alma.text.timeexpr.calendar import EARLIEST
 
 Edge = MemoryRelationship | FactRelationship
 SUPERSEDED, CONTRADICTED = "superseded", "contradicted"
-"""How the note of a memory begins that another one replaced or denies."""
+"""How the note on a memory begins that another one supersedes or contradicts."""
 
 EDGES: Mapping[type[Record], type[MemoryRelationship] | type[FactRelationship]] = {
     Memory: MemoryRelationship,
     DomainKnowledge: FactRelationship,
     UserPreference: FactRelationship,
 }
-"""What holds the relationships between memories of each kind that has some."""
+"""The kind of relationship for each kind of memory that has some."""
 
-_LONGEST_LINE = 16
+_LONGEST_CHAIN = 16
 _MOST_EDGES = 1_000
-_SHOWN = 120
-# Just enough to stand before what was superseded.
-_NEARLY = 1e-6
+_CHARACTERS_SHOWN = 120
+_AHEAD = 1e-6
+# What does not hold keeps its order, but is older than everything that does.
+_AGES = 1_000
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
 class Relations:
-    """Which memories superseded which, over any number of steps, and which contradict each other."""
+    """What supersedes each memory, over any number of steps, and what contradicts it."""
 
     successors: dict[str, set[str]] = field(default_factory=dict)
     contradictions: dict[str, set[str]] = field(default_factory=dict)
 
-    def __bool__(self) -> bool:
-        return bool(self.successors or self.contradictions)
-
-
-def has_relations(storage: StorageBackend, cls: type[Record]) -> bool:
-    """Whether there may be relationships of memories of this kind: most stores have none."""
-    edges = EDGES.get(cls)
-    return edges is not None and bool(storage.values(edges, ("id",), Scope.everywhere(), limit=1))
-
 
 def relations_of(storage: StorageBackend, cls: type[Record], ids: Iterable[str]) -> Relations:
-    """What superseded and what contradicts these memories, whether or not it is still there to see."""
+    """What supersedes and what contradicts these memories, visible or not; most stores have no relationships."""
     found = Relations()
+    if cls not in EDGES or not storage.values(EDGES[cls], ("id",), Scope.everywhere(), limit=1):
+        return found
     direct: dict[str, set[str]] = defaultdict(set)
     frontier = sorted(ids)
-    for _ in range(_LONGEST_LINE):
+    for _ in range(_LONGEST_CHAIN):
         if not frontier:
             break
         edges, frontier = _edges(storage, cls, frontier), []
@@ -75,81 +69,110 @@ def relations_of(storage: StorageBackend, cls: type[Record], ids: Iterable[str])
 
 
 def successors_of(storage: StorageBackend, ids: Sequence[str]) -> Mapping[str, set[str]]:
-    """What superseded these general memories, directly or over others."""
+    """What supersedes these general memories, directly or over others."""
     return relations_of(storage, Memory, ids).successors
 
 
-def put_current_first(
+def current_first(
     storage: StorageBackend,
-    items: Sequence[Ranked],
+    items: Sequence[ScoredRecord],
     targets: Iterable[Target],
-    scored: Callable[[Record, Sequence[str]], Ranked],
+    scored: Callable[[Record, Sequence[str]], ScoredRecord],
     now: datetime,
-    *,
-    former: bool = False,
-) -> list[Ranked]:
-    """Memories of one kind, in which what is no longer so stands behind what is, and notes since when.
+) -> list[ScoredRecord]:
+    """Memories of one kind, what is no longer true with a note and a lower score than what replaced it.
 
-    What superseded or denied one of them and was not found by itself is found by it; `scored` makes it an item. Where
-    the question asks for a time, what was so then stays where it is; where it asks for what was so before, `former`,
-    that comes first. What is said to be so only after `now` has replaced nothing yet.
+    What supersedes or contradicts one of them and was not found is added; `scored` makes it an item. What becomes true
+    only after `now` replaces nothing yet.
     """
     placed = list(items)
-    cls = type(items[0].record) if items else Memory
-    if not placed or not has_relations(storage, cls):
+    if not placed:
         return placed
-    relations = relations_of(storage, cls, [item.key for item in items])
-    by_key = {item.key: item for item in items}
+    cls = type(placed[0].record)
+    relations = relations_of(storage, cls, [item.key for item in placed])
+    if not relations.successors and not relations.contradictions:
+        return placed
+    by_key = {item.key: item for item in placed}
     others = _visible(storage, cls, _related(relations, by_key), targets)
-    relations = _so_far(relations, {**others, **{key: item.record for key, item in by_key.items()}}, now)
-    for old in [item for item in items if item.key in relations.successors or item.key in relations.contradictions]:
+    relations = _true_by_now(relations, {**others, **{key: item.record for key, item in by_key.items()}}, now)
+    for old in items:
         newer = _later_than(old, relations, by_key, others)
         for new in newer:
             if new.key not in by_key:
                 by_key[new.key] = scored(new, (f"{_how(relations, old, new)[1]} {old.key}",))
                 by_key[new.key].strength = "weak"
                 placed.append(by_key[new.key])
-            # Where what was so is shown, what is so now is shown as well.
+            # Where the old version is shown, the new one is shown as well.
             if old.strength == "strong":
                 by_key[new.key].strength = "strong"
         if newer:
-            _mark(old, max(newer, key=_age), relations)
-    _put_in_order(relations, by_key, former)
-    _note_denying(relations, by_key)
+            _note(old, max(newer, key=_age), relations)
+    _put_in_order(relations, by_key)
+    _note_contradicting(relations, by_key)
     return placed
 
 
-def _so_far(relations: Relations, known: Mapping[str, Record], now: datetime) -> Relations:
-    """The relations to what is there, and is so by now."""
-    so = {key for key, record in known.items() if _begins(record, now) <= now}
+def holds(record: Record, now: datetime) -> bool:
+    """Whether a memory is inside its validity period."""
+    return holds_from(record, now) is None and _held_until(record, now) is None
+
+
+def holds_from(record: Record, now: datetime) -> datetime | None:
+    """When the validity of a memory begins, if that is still to come."""
+    start: datetime | None = getattr(record, "valid_from", None)
+    return start if start is not None and start > now else None
+
+
+def _held_until(record: Record, now: datetime) -> datetime | None:
+    end: datetime | None = getattr(record, "valid_until", None)
+    return end if end is not None and end <= now else None
+
+
+def validity_notes(record: Record, now: datetime) -> tuple[str, ...]:
+    """The note on a memory that is outside its validity period."""
+    start, end = holds_from(record, now), _held_until(record, now)
+    if end is not None:
+        return (f"held until {end:%Y-%m-%d}",)
+    return () if start is None else (f"holds from {start:%Y-%m-%d}",)
+
+
+def known_since(record: Record, now: datetime) -> datetime | None:
+    """Since when a memory is known; what does not hold counts as older than anything that does."""
+    moment = moment_of(record)
+    return moment if moment is None or holds(record, now) else EARLIEST + (moment - EARLIEST) / _AGES
+
+
+def _true_by_now(relations: Relations, known: Mapping[str, Record], now: datetime) -> Relations:
+    """The relations to visible memories that are true by now."""
+    true = {key for key, record in known.items() if _begins(record, now) <= now}
     return Relations(
-        {old: later & so for old, later in relations.successors.items() if later & so},
-        {one: others & so for one, others in relations.contradictions.items() if others & so},
+        {old: later & true for old, later in relations.successors.items() if later & true},
+        {one: others & true for one, others in relations.contradictions.items() if others & true},
     )
 
 
 def _begins(record: Record, now: datetime) -> datetime:
-    """When what a memory says begins to be so, where it says that itself; when it was written down tells nothing."""
+    """When a memory becomes true, as far as it says so; when it was stored tells nothing."""
     begins = getattr(record, "valid_from", None) or getattr(record, "event_time", None)
     return now if begins is None else begins
 
 
 def true_from(record: Record) -> datetime:
-    """From when on what a memory says is so, as far as it tells."""
+    """From when on a memory is true, as far as it says so."""
     return record.true_from if isinstance(record, Memory) else _age(record)
 
 
 def _later_than(
-    old: Ranked, relations: Relations, by_key: Mapping[str, Ranked], others: Mapping[str, Record]
+    old: ScoredRecord, relations: Relations, by_key: Mapping[str, ScoredRecord], others: Mapping[str, Record]
 ) -> list[Record]:
-    """What superseded a memory, and what contradicts it and is newer."""
+    """What supersedes a memory, and what contradicts it and is newer."""
     known = {key: item.record for key, item in by_key.items()} | dict(others)
     later = [known[key] for key in sorted(relations.successors.get(old.key, ())) if key in known]
     denied = [known[key] for key in sorted(relations.contradictions.get(old.key, ())) if key in known]
     return [*later, *(other for other in denied if other not in later and _age(other) > _age(old.record))]
 
 
-def _related(relations: Relations, by_key: Mapping[str, Ranked]) -> list[str]:
+def _related(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[str]:
     related = (*relations.successors.items(), *relations.contradictions.items())
     return sorted({other for old, found in related if old in by_key for other in found} - by_key.keys())
 
@@ -157,7 +180,6 @@ def _related(relations: Relations, by_key: Mapping[str, Ranked]) -> list[str]:
 def _visible(
     storage: StorageBackend, cls: type[Record], ids: Sequence[str], targets: Iterable[Target]
 ) -> dict[str, Record]:
-    """Those of the memories that may be seen where the others were looked for."""
     found: dict[str, Record] = {}
     for target in targets if ids else ():
         if target.cls is cls and target.searched:
@@ -166,21 +188,21 @@ def _visible(
     return found
 
 
-def _how(relations: Relations, old: Ranked, new: Record) -> tuple[str, str]:
+def _how(relations: Relations, old: ScoredRecord, new: Record) -> tuple[str, str]:
     replaced = str(new.key) in relations.successors.get(old.key, ())
     return (SUPERSEDED, "supersedes") if replaced else (CONTRADICTED, "contradicts")
 
 
-def _mark(old: Ranked, new: Record, relations: Relations) -> None:
+def _note(old: ScoredRecord, new: Record, relations: Relations) -> None:
     since = moment_of(new)
     when = "" if since is None else f" on {since:%Y-%m-%d}"
     said = " ".join(stated(new).split())
-    shown = said if len(said) <= _SHOWN else f"{said[:_SHOWN].rstrip()} …"
+    shown = said if len(said) <= _CHARACTERS_SHOWN else f"{said[:_CHARACTERS_SHOWN].rstrip()} …"
     old.notes = (*old.notes, f"{_how(relations, old, new)[0]}{when} by {new.key}: {shown}")
 
 
 def stated(record: Record) -> str:
-    """What a memory states, without what it is filed under."""
+    """The statement of a memory, without its category."""
     match record:
         case DomainKnowledge():
             return record.fact
@@ -191,28 +213,26 @@ def stated(record: Record) -> str:
     return record.text()
 
 
-def _note_denying(relations: Relations, by_key: Mapping[str, Ranked]) -> None:
-    """Let the newer of two that contradict each other name the older one, for those who ask for reasons."""
+def _note_contradicting(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> None:
+    """Let the newer of two contradicting memories name the older one."""
     for key, others in relations.contradictions.items():
         if key in by_key:
-            marked = [other for other in sorted(others & by_key.keys()) if not _is_marked(by_key[key], other)]
-            by_key[key].notes = (*by_key[key].notes, *(f"contradicts {other}" for other in marked))
+            item = by_key[key]
+            noted = " ".join(item.notes)
+            named = [other for other in sorted(others & by_key.keys()) if f" by {other}: " not in noted]
+            item.notes = (*item.notes, *(f"contradicts {other}" for other in named))
 
 
-def _is_marked(item: Ranked, other: str) -> bool:
-    return any(f" by {other}: " in note for note in item.notes)
-
-
-def _put_in_order(relations: Relations, by_key: Mapping[str, Ranked], former: bool) -> None:
-    """Let what is so score above what no longer is; a line of several is put in order from its end."""
-    for _ in range(_LONGEST_LINE):
-        pairs = [(by_key[old], by_key[new]) for old, new in _pairs(relations, by_key)]
-        changed = [_lifted(new, old, "asked") if former else _lifted(old, new, "supersedes") for old, new in pairs]
+def _put_in_order(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> None:
+    """Let what is true score above what no longer is; a chain is put in order from its end."""
+    pairs = _pairs(relations, by_key)
+    for _ in range(_LONGEST_CHAIN):
+        changed = [_lifted(by_key[old], by_key[new]) for old, new in pairs]
         if not any(changed):
             return
 
 
-def _pairs(relations: Relations, by_key: Mapping[str, Ranked]) -> list[tuple[str, str]]:
+def _pairs(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[tuple[str, str]]:
     replaced = [(old, new) for old, later in relations.successors.items() for new in later]
     denied = [(old, new) for old, others in relations.contradictions.items() for new in others]
     known = [(old, new) for old, new in replaced if old in by_key and new in by_key]
@@ -220,14 +240,12 @@ def _pairs(relations: Relations, by_key: Mapping[str, Ranked]) -> list[tuple[str
     return sorted({*known, *((o, n) for o, n in both if _age(by_key[n].record) > _age(by_key[o].record))})
 
 
-def _lifted(ahead: Ranked, behind: Ranked, term: str) -> bool:
-    """Let the one behind score above the other one, unless that is of the time that is asked for."""
-    gap = ahead.score - behind.score
-    if gap < 0 or ahead.terms.get("time", 0.0) > behind.terms.get("time", 0.0):
+def _lifted(old: ScoredRecord, new: ScoredRecord) -> bool:
+    """Let the new version score above the old one, unless only the old one is of the time range of the query."""
+    gap = old.score - new.score
+    if gap < 0 or old.terms.get("time", 0.0) > new.terms.get("time", 0.0):
         return False
-    behind.terms[term] = behind.terms.get(term, 0.0) + gap + _NEARLY
-    # It keeps its score, and takes no place for matching best by one source alone.
-    ahead.terms.setdefault("superseded" if term == "supersedes" else "not asked", 0.0)
+    new.terms["supersedes"] = new.terms.get("supersedes", 0.0) + gap + _AHEAD
     return True
 
 
@@ -236,13 +254,11 @@ def _age(record: Record) -> datetime:
 
 
 def _edges(storage: StorageBackend, cls: type[Record], ids: Sequence[str]) -> list[Edge]:
-    """What supersedes these memories, and what contradicts them."""
-    contradicts = In("relationship_type", [Relation.CONTRADICTS])
+    """The edges that supersede or contradict these memories; their ends are checked against the scope when read."""
     where = Or(
         And(In("to_memory_id", ids), In("relationship_type", [Relation.SUPERSEDES, Relation.CONTRADICTS])),
-        And(In("from_memory_id", ids), contradicts),
+        And(In("from_memory_id", ids), In("relationship_type", [Relation.CONTRADICTS])),
     )
-    # What these lead to is checked against the scope when it is read.
     return list(storage.find(EDGES[cls], Scope.everywhere(), where, limit=_MOST_EDGES))
 
 

@@ -1,0 +1,108 @@
+"""The vector of a query, or why there is none: a provider that is down must not stop an agent."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from itertools import islice
+
+from alma.embeddings.base import EmbeddingProvider
+from alma.errors import EmbeddingError
+from alma.model.vector import Vector
+from alma.retrieval.router import RETRIEVED
+from alma.retrieval.tuning import TUNING
+from alma.retry import deadline
+from alma.storage.base import StorageBackend
+
+_log = logging.getLogger("alma.retrieval")
+
+# About what a tokenizer cuts a text into.
+_PIECE = re.compile(r"[A-Za-z]{1,3}|\S")
+_SENTENCES = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？؟।])\s*|\n")
+_PARAGRAPHS = re.compile(r"\n\s*\n")
+_QUESTION_MARK = re.compile(r"[?？؟]\W*$")
+_LETTERS = re.compile(r"[^\W\d_]")
+# Seconds that the answer about missing vectors is cached, at least, and in multiples of the time it took to find out.
+# While vectors are missing and the check is quick it is not cached, so that the end of a re-embedding shows at once.
+_CHECKED_FOR, _CHECKED_FOR_TIMES, _QUICK_CHECK = 60.0, 100, 0.005
+
+
+class QueryEmbedder:
+    """Embeds queries with a provider that may be down, and knows whether the store lacks vectors; thread-safe."""
+
+    def __init__(self, embedder: EmbeddingProvider, storage: StorageBackend) -> None:
+        self._embedder = embedder
+        self._storage = storage
+        self._failed_at = -float("inf")
+        self._missing_vectors = ""
+        self._check_again_at = -float("inf")
+
+    def vector(self, query: str) -> tuple[Vector | None, list[str]]:
+        """The vector, or the problem."""
+        patient = time.monotonic() - self._failed_at >= TUNING.embedding_failure_period
+        try:
+            with deadline(TUNING.embedding_timeout if patient else TUNING.embedding_timeout_after_failure):
+                vector = Vector(self._embedder.encode(embedded_beginning(query)))
+            if len(vector) != self._storage.embedding_dim:
+                raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self._storage.embedding_dim}")
+            if not any(vector):
+                raise EmbeddingError("it gave nothing but zeros")
+        except Exception as exc:  # noqa: BLE001 - the provider may be a user's own
+            # Failing within the short timeout says nothing about a slow provider.
+            self._failed_at = time.monotonic() if patient else self._failed_at
+            _log.warning("the query was not embedded", extra={"error": repr(exc)})
+            return None, [f"the embedding provider {self._embedder.model} is down ({str(exc) or type(exc).__name__})"]
+        self._failed_at = -float("inf")
+        return vector, []
+
+    def missing_vectors(self) -> str:
+        """What to report while the store is being re-embedded, empty where all vectors are of its model."""
+        started = time.monotonic()
+        if started >= self._check_again_at:
+            model = self._storage.embedding_model
+            with self._storage.snapshot() as tx:
+                missing = any(tx.is_half_moved(cls, model) for cls in RETRIEVED)
+            took = time.monotonic() - started
+            self._missing_vectors = (
+                f"a part of the store has no vectors of {model} yet (alma reembed makes them, and goes on where it was "
+                f"interrupted)"
+                if missing
+                else ""
+            )
+            held = _CHECKED_FOR_TIMES * took
+            if not missing:
+                held = max(_CHECKED_FOR, held)
+            elif took <= _QUICK_CHECK:
+                held = 0.0
+            self._check_again_at = started + took + held
+        return self._missing_vectors
+
+
+def embedded_beginning(query: str) -> str:
+    """The part of a query that is embedded: some five thousand letters of English, two thousand other characters."""
+    if len(query) <= TUNING.embedded_pieces:
+        return query
+    rest = next(islice(_PIECE.finditer(query), TUNING.embedded_pieces, None), None)
+    return query if rest is None else query[: rest.start()]
+
+
+def question_of(task: str) -> str | None:
+    """The question at the beginning or end of a long task, such as one with a log or a document pasted into it.
+
+    Of both ends the one with a question mark is taken, both if neither has one. None for a short task.
+    """
+    text = task.strip()
+    if len(text) <= TUNING.long_task:
+        return None
+    most = TUNING.question_length
+    head, tail = text[: most + 1], text[-most - 1 :]
+    first = _short(_PARAGRAPHS.split(head, maxsplit=1)[0]) or _short(_SENTENCES.split(head, maxsplit=1)[0])
+    last = _short(_PARAGRAPHS.split(tail)[-1]) or _short(_SENTENCES.split(tail.rstrip())[-1])
+    ends = [end for end in (first, last) if end and _LETTERS.search(end)]
+    questions = [end for end in ends if _QUESTION_MARK.search(end)]
+    return " ".join(dict.fromkeys(questions or ends)) or None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= TUNING.question_length else ""

@@ -1,0 +1,238 @@
+"""Time ranges in queries: memories of that time score higher, or are the only ones, where nothing else is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
+from alma.model.record import Record
+from alma.retrieval.candidates import Candidate, CandidatePool, by_target
+from alma.retrieval.router import SearchRequest, Target
+from alma.retrieval.scoring import MOMENTS, moment_of
+from alma.retrieval.tuning import SCORE, TUNING
+from alma.storage.base import StorageBackend
+from alma.text.timeexpr import TimeWindow, find, resolve
+from alma.text.timeexpr.calendar import EARLIEST, LATEST
+from alma.text.timeexpr.normalize import normalized
+from alma.text.timeexpr.vocabulary import looks_back
+from alma.text.tokens import query_terms, stored_terms, words_by_term
+
+# "How are you today?" does not ask for memories.
+_ASKS = re.compile(
+    r"\b(?:what|which|how (?:was|were|did)|anything|everything|(?:tell|brief|update) me|catch me up|fill me in|"
+    r"show|list|notes|summar\w*|recap|"
+    r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab|geschah|passierte)|wat|qu['’](?:est-ce|a\w+)|qu[eé]|quoi|cosa|che)\b",
+    re.IGNORECASE,
+)
+# Terms that name nothing a memory would have to name as well: "What happened yesterday?"
+_SAYS_NOTHING = """
+happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
+heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
+recal remind memori know pleas plan schedul due upcom come expect fiscal financi current date ytd morn afternoon evening
+night noon note record store save wrote write written log entri list overview highlight digest interest notabl
+brief catch fill standup toward around
+earlier later earli late exact precis rough approxim sometim time first back right short soon immedi direct alreadi far
+ist que passiert geschehen geschah gemacht getan entschieden beschlossen los war pass fait paso hizo hicimo
+ocurrio cosa e successo fatto aconteceu fez fizemo gebeurd gedaan
+"""
+_GENERAL = frozenset(_SAYS_NOTHING.split())
+# The same for the past only: what is to be finished today may have been said long ago.
+_SAYS_DONE = "decid decis progress accomplish achiev finish complet task miss status get got make made"
+_DONE = frozenset(_SAYS_DONE.split())
+
+
+def window_of(request: SearchRequest) -> TimeWindow | None:
+    """The time range of a query."""
+    return _window_at(request.query, request.now, request.now.utcoffset())
+
+
+@lru_cache(maxsize=8)
+def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindow | None:
+    """The offset is part of the key, because one instant equals itself in every zone, and days differ."""
+    window = resolve(query, now)
+    if window is None:
+        hours = resolve(query, now, hours_only=True)
+        window = hours if hours is not None and _names_nothing_else(query, hours) else None
+    return window
+
+
+class TimeFilter(NamedTuple):
+    """The time range of a query, its event dated, and whether the query asks for whatever happened then (`alone`).
+
+    `named` is the range as the query says it: what lies before "the release", whenever that was.
+    """
+
+    window: TimeWindow | None = None
+    alone: bool = False
+    named: TimeWindow | None = None
+
+    @property
+    def excludes_others(self) -> bool:
+        """Whether everything else is left out; not for "during" an event, which may have taken longer."""
+        return self.alone and (self.named is None or self.named.side != "during")
+
+    @property
+    def weight(self) -> float:
+        return SCORE["time_alone" if self.excludes_others else "time"]
+
+
+def time_filter(storage: StorageBackend, request: SearchRequest, targets: Iterable[Target]) -> TimeFilter:
+    """The time range of a request; these targets are searched for the date of an event it names."""
+    window = window_of(request)
+    if window is None:
+        return TimeFilter()
+    alone = _names_nothing_else(request.query, window)
+    if window.anchor is None:
+        return TimeFilter(window, alone)
+    dated = None if window.recurs else _dated(storage, window, targets, request.now)
+    if dated is None:
+        # The query itself may say roughly when the event was.
+        return TimeFilter(window.unanchored(), named=window)
+    # A memory without all words of the event may date another one: that is no reason to leave out everything else.
+    return TimeFilter(dated.window, alone and dated.alone, window)
+
+
+def _names_nothing_else(query: str, window: TimeWindow) -> bool:
+    """Whether a query asks for whatever happened in a time range: "What did we do last week?" """
+    plain = normalized(query)
+    if plain.strip(" ?!.") == window.phrase:
+        return True
+    if _ASKS.search(plain) is None:
+        return False
+    named = _GENERAL.union(words_by_term(window.phrase), _DONE if looks_back(plain) else ())
+    return named.issuperset(query_terms(plain))
+
+
+def propose_of_time(
+    storage: StorageBackend, pool: CandidatePool, times: TimeFilter, targets: Iterable[Target], top_k: int
+) -> None:
+    """Propose what happened in the time range, newest first, where that is all that is asked for."""
+    if times.window is None or not times.alone:
+        return
+    for target in targets:
+        newest = [Order(name, "desc") for name in MOMENTS[target.cls]]
+        where = And(target.where, _happened_in(times.window, target.cls))
+        most = max(TUNING.memories_of_a_time, top_k)
+        found = storage.values(target.cls, (target.cls.spec.key,), target.scope, where, newest, most)
+        pool.propose(target, (str(key) for (key,) in found), "time")
+
+
+def _happened_in(window: TimeWindow, cls: type[Record]) -> Predicate:
+    """A memory happened at its event time, or else when it was made; a lesson when it was learned or confirmed."""
+    first, *others = MOMENTS[cls]
+    if cls is Memory:
+        return Or(_between(first, window), *(And(Missing(first), _between(each, window)) for each in others))
+    return Or(*(_between(each, window) for each in (first, *others)))
+
+
+def _between(field: str, window: TimeWindow) -> Predicate:
+    return Or(*(And(Compare(field, "ge", start), Compare(field, "lt", end)) for start, end in window.spans))
+
+
+def add_time(memories: Sequence[Candidate], moments: Mapping[str, datetime | None], times: TimeFilter) -> None:
+    """Add the time feature to general memories that happened in the time range."""
+    if times.window is None:
+        return
+    for candidate in memories:
+        moment = moments.get(candidate.id)
+        if moment is not None and times.window.holds(moment):
+            candidate.add("time", times.weight * times.window.share(moment))
+
+
+def apply_time(storage: StorageBackend, pool: CandidatePool, request: SearchRequest, times: TimeFilter) -> None:
+    """Add the time feature to lessons and to mentions of the time, leave out the rest if only a time is asked for."""
+    if times.window is not None:
+        for cls in request.kinds:
+            if cls is not Memory:
+                _add_to_lessons(storage, pool.of(cls), times, times.window)
+    if times.alone or times.named is not None:
+        _add_to_mentions(storage, pool, times, request.now)
+    if times.excludes_others:
+        pool.keep_those_of_the_time()
+
+
+def _add_to_lessons(
+    storage: StorageBackend, lessons: Iterable[Candidate], times: TimeFilter, window: TimeWindow
+) -> None:
+    known = {(each.target, each.id): each for each in lessons}
+    for target, ids in by_target(known.values()).items():
+        names = (target.cls.spec.key, *MOMENTS[target.cls])
+        for key, *moments in storage.values(target.cls, names, target.scope, In(target.cls.spec.key, ids)):
+            shares = [window.share(moment) for moment in moments if moment is not None and window.holds(moment)]
+            if shares:
+                known[target, str(key)].add("time", times.weight * max(shares))
+
+
+def _add_to_mentions(storage: StorageBackend, pool: CandidatePool, times: TimeFilter, now: datetime) -> None:
+    """A memory of another day that mentions the time range belongs to it: "we launch on 25 November"."""
+    others = [each for each in pool.of(Memory) if "time" not in each.terms][: TUNING.memories_of_a_time]
+    known = {each.id: each for each in others}
+    for target, ids in by_target(others).items():
+        names = ("id", "content", *MOMENTS[Memory])
+        for key, content, event_time, created_at in storage.values(Memory, names, target.scope, In("id", ids)):
+            if _mentions(content, event_time or created_at, times, now):
+                known[key].add("time", SCORE["time"])
+                if times.alone:
+                    known[key].found_also("time")
+
+
+def _mentions(content: str, moment: datetime, times: TimeFilter, now: datetime) -> bool:
+    """Whether a memory of another day mentions the time range."""
+    if times.named is not None and times.named.is_told_by(content):
+        return True
+    if not times.alone or times.window is None:
+        return False
+    # "Since Monday" does not reach beyond now.
+    spans = [(start, max(now, start) if end.year == LATEST.year else end) for start, end in times.window.spans]
+    mentioned = find(content, moment)
+    return any(start <= each.start and each.end <= end for each in mentioned for start, end in spans)
+
+
+def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target], now: datetime) -> TimeFilter | None:
+    """The range beside an event, and up to the one that ends it, as memories date them."""
+    targets = sorted(targets, key=lambda target: target.cls is not Memory)
+    begun = _event(storage, window, targets)
+    ended = _event(storage, replace(window, anchor=window.then), targets) if window.then else None
+    if begun is None:
+        return ended and TimeFilter(TimeWindow(EARLIEST, ended.moment, window.phrase))
+    dated = window.anchored(begun.moment, now)
+    # "During the party" often names a topic: the day of another party would mislead.
+    if dated is None or (window.side == "during" and not begun.is_sure):
+        return None
+    return TimeFilter(dated.until(ended and ended.moment), begun.is_sure and (ended is None or ended.is_sure))
+
+
+class _Event(NamedTuple):
+    """When an event was, and whether the memory that says so has all its words."""
+
+    moment: datetime
+    is_sure: bool
+
+
+def _event(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> _Event | None:
+    """The event of a time range, as the best matching memory dates it; a lesson must have all its words.
+
+    A memory that says what is to be done before the event is not the event.
+    """
+    words = frozenset(query_terms(window.anchor or ""))
+    for target in targets:
+        where = target.where
+        if window.event_within is not None:
+            where = And(where, _happened_in(TimeWindow(*window.event_within, window.phrase), target.cls))
+        most = TUNING.event_matches
+        best = [key for key, _ in storage.matching_ids(target.cls, window.anchor or "", target.scope, where, most)]
+        found = storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ()
+        events = (record for record in found if not window.is_told_by(record.text()))
+        record = min(events, key=lambda record: best.index(str(record.key)), default=None)
+        if record is None:
+            continue
+        moment, is_sure = moment_of(record), words <= set(stored_terms(record.text()))
+        if moment is not None and (is_sure or target.cls is Memory):
+            return _Event(moment, is_sure)
+    return None

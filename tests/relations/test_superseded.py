@@ -126,15 +126,6 @@ def test_what_holds_only_from_some_day_on_has_replaced_nothing_before(house: Hou
     assert house.ask(now=now() + timedelta(days=10)).explanation_of("old").notes != ()
 
 
-def test_who_asks_how_it_was_before_gets_what_was_superseded(house: House) -> None:
-    some_others(house)
-    house.say("old", "All services run on Python 3.9.")
-    house.say("new", "We upgraded every service to Python 3.12.")
-    house.relate("new", "old", "supersedes")
-    assert ids(house.ask("Which Python did we use before?"))[0] == "old"
-    assert ids(house.ask("Which Python do we use?"))[0] == "new"
-
-
 def test_memories_that_contradict_each_other_are_flagged(house: House) -> None:
     some_others(house)
     house.say("a", "The database we use for invoices is MySQL")

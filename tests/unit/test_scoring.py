@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import ValidationError
@@ -149,7 +149,6 @@ def test_what_counts_nothing_is_no_term() -> None:
 SHARES = st.floats(0, 1)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, database=None)
 @given(similarity=SHARES, weights=st.builds(ScoringWeights, SHARES, SHARES, SHARES, SHARES, SHARES))
 def test_the_terms_add_up_to_the_weighted_sum(similarity: float, weights: ScoringWeights) -> None:
     scored = _scored(make.an_outcome(success=True, timestamp=MONTH_AGO), {"meaning": similarity}, weights)

@@ -11,7 +11,7 @@ from alma import ALMA
 from tests.support.walk import Walk, walk
 
 # Limits that are lowered as the paths get shorter. Raising one is a decision, not a repair of a failing test.
-RETRIEVE = {"files": 95, "functions": 440}
+RETRIEVE = {"files": 80, "functions": 385}
 LEARN = {"files": 80, "functions": 430}
 
 

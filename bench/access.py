@@ -1,4 +1,4 @@
-"""Measure what counting reads costs a read: the same reads with and without it, taking turns, on one SQLite file.
+"""Measure the cost of counting reads: the same reads with and without it, in turns, on one SQLite file.
 
     python bench/access.py                  # 10,000 memories, 20,000 reads of each, less than a minute
 

@@ -1,7 +1,7 @@
-"""Fit the weights that `recommend` finds advice by: on one language, checked on the other, and the other way round.
+"""Fit the weights of `recommend` on one language and validate them on the other, both ways.
 
     python bench/advice_weights.py              # collect the features of both sets, once, and fit
-    python bench/advice_weights.py --judge      # and ask whether the judge would do better as a reranker; slow
+    python bench/advice_weights.py --judge      # also try the judge as a reranker; slow
 
 The data and the harness are those of `bench/howto.py`. Features are what `alma.learning.advice` sees, collected from a
 real store and kept in bench/results/advice-features.pickle (delete it to collect them anew); with `--judge` it is asked
@@ -43,7 +43,7 @@ _LEARNED_AT_ONCE = 500
 
 @dataclass
 class Question:
-    """A question, whether it has an answer in the store, and its candidates: features, and which are right."""
+    """A question, whether the store has an answer, and its candidates: features, and which are right."""
 
     kind: str
     size: str
@@ -72,7 +72,7 @@ def _filled(folder: Path, pairs: list[tuple[str, str]]) -> ALMA:
 
 
 def _collected(data: Path, harness: Any, name: str, judge: Judge) -> list[Question]:
-    """The questions of a set, asked of all that was learned and of small parts of it."""
+    """The questions of a set, asked of all learned tasks and of small samples."""
     pairs, topics, asks, _, far = harness.load(str(data / "howto"), name)
     found = _asked(pairs, topics, asks, far, judge, "all")
     chance = random.Random(0)
@@ -113,7 +113,7 @@ def _asked(
 
 
 def _judged(judge: Judge, task: str, past: list[tuple[str, str]]) -> list[tuple[float | None, float | None]]:
-    """For each past task and its strategy, how likely they help with a task, and how likely the tasks are alike."""
+    """The judge's probabilities that a past task with its strategy is useful, and that the tasks are the same."""
     useful = judge.useful([(task, f"{known}: {strategy}") for known, strategy in past])
     alike = [each["same"] + each["more"] + each["less"] for each in judge.compare([(task, known) for known, _ in past])]
     return list(zip(useful, alike, strict=True))
@@ -135,7 +135,7 @@ NAMES = ("meaning", "task_words", "strategy_words", "words", "tried", "useful", 
 
 
 def fitted_score(questions: list[Question], columns: list[int], most: int, penalty: float = 1.0) -> Any:
-    """The weights with which right candidates come first: softmax over the candidates of each question."""
+    """Weights that rank right candidates first: softmax over the candidates of each question."""
     asked = [(q.rows[:most, columns], q.right[:most]) for q in questions if q.kind == "ask" and q.right[:most].any()]
     weights, first, second = (np.zeros(len(columns)) for _ in range(3))
     for step in range(1, 401):
@@ -153,7 +153,7 @@ def fitted_score(questions: list[Question], columns: list[int], most: int, penal
 
 
 def fitted_relevance(questions: list[Question], score: Any, columns: list[int], most: int, scored: list[int]) -> Any:
-    """Logistic weights, with the bias last, that tell the best candidate of an answerable question from others."""
+    """Logistic weights, bias last, that separate the best candidate of an answerable question from others."""
     best = [q.rows[:most][int(np.argmax(q.rows[:most, scored] @ score))][columns] for q in questions]
     rows = np.column_stack([np.array(best), np.ones(len(best))])
     wanted = np.array([q.kind == "ask" for q in questions], float)
@@ -169,9 +169,9 @@ def fitted_relevance(questions: list[Question], score: Any, columns: list[int], 
 
 
 def by_size(questions: list[Question], relevance: Any, columns: list[int], most: int) -> Any:
-    """The weights with one more, before the bias: so that false answers are as frequent in stores of every size.
+    """Add a weight for the store's size before the bias, so that false answers are equally frequent at every size.
 
-    The more was tried, the nearer lies something unrelated by chance; their best grows with the logarithm.
+    The nearest unrelated task gets nearer by chance the more there are, with the logarithm of their number.
     """
     sizes: dict[str, list[tuple[float, float]]] = {}
     for q in questions:
@@ -204,14 +204,14 @@ def _odds(rows: Any, weights: Any) -> Any:
 
 
 def threshold_of(questions: list[Question], relevance: Any, share: float, use: _Use) -> float:
-    """The log-odds that no more than this share of the far questions reach."""
+    """The log-odds that at most this share of the far questions reach."""
     far = [_odds(q.rows[: use.most, use.relevance], relevance).max() for q in questions if q.kind == "far"]
     return float(np.sort(far)[::-1][int(share * len(far))]) + 1e-6
 
 
 @dataclass
 class _Use:
-    """Which features are used, of how many candidates."""
+    """The features in use, and the number of candidates."""
 
     name: str
     score: list[int]

@@ -1,4 +1,4 @@
-"""Measure this repository's storage in one place; `storage.py` starts it, once for every round."""
+"""Measure this repository's storage in one folder or database; `storage.py` starts it once per round."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ class GeneralMemories(Heuristics):
 
 
 def all_steps(found: Measurements, args: argparse.Namespace) -> Iterator[str]:
-    """What every contender is measured by, and then what only we have."""
+    """The measurements of every contender, then those of ours alone."""
     workload = Workload(args.count)
     yield from steps(found, Heuristics(place_at(args.place)), workload, math.inf)
     for _ in _general_memories(found, place_at(args.memory_place), workload):
@@ -129,7 +129,7 @@ def all_steps(found: Measurements, args: argparse.Namespace) -> Iterator[str]:
 
 
 def _general_memories(found: Measurements, place: Place, workload: Workload) -> Iterator[str]:
-    """Load general memories into a place of their own and weigh them."""
+    """Load general memories into a separate store and measure its size."""
     contender, pace = GeneralMemories(place), Pace()
     contender.open()
     yield from load(pace, contender, workload)
@@ -139,7 +139,7 @@ def _general_memories(found: Measurements, place: Place, workload: Workload) -> 
 
 
 def _power_singles(found: Measurements, place: Place, workload: Workload) -> Iterator[str]:
-    """Time single saves that survive a power failure, in a new and empty place."""
+    """Time single saves that survive a power failure, in a new store."""
     contender, pace = Heuristics(place, durability="power"), Pace()
     contender.open()
     yield from save_singly(pace, contender, workload)
@@ -148,7 +148,7 @@ def _power_singles(found: Measurements, place: Place, workload: Workload) -> Ite
 
 
 def main() -> None:
-    """Measure, and write the measurements to the file asked for."""
+    """Measure, and write the measurements to the given file."""
     parser = driver_arguments(__doc__)
     parser.add_argument("--memory-place", required=True, help="a second place, for general memories")
     parser.add_argument("--power-place", help="a third folder, for the durability that survives a power failure")

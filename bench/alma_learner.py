@@ -1,4 +1,4 @@
-"""ALMA as a memory of the outcome harness: what happened goes to `learn`, what to do next is asked of `recommend`."""
+"""ALMA as a memory of the outcome harness: outcomes go to `learn`, the next strategy comes from `recommend`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _AGENT = "agent"
 
 
 class AlmaLearner:
-    """A new store for every run, with the defaults; only the vectors are kept between runs."""
+    """A new store for every run, with the defaults; only vectors are cached between runs."""
 
     def __init__(self) -> None:
         self._folder: Path | None = None
@@ -51,12 +51,12 @@ class AlmaLearner:
 
 @functools.cache
 def embedder() -> RememberedEmbedder:
-    """The local model; what it was asked once is kept."""
+    """The local model with a persistent cache."""
     return RememberedEmbedder(create_embedder("local", cache_size=0), VECTORS)
 
 
 def opened(path: Path) -> ALMA:
-    """A new store with the defaults, whose vectors are kept between runs."""
+    """A new store with the defaults and cached vectors."""
     storage = SQLiteStorage(path, embedder().dimension, embedding_model=embedder().model)
     engine = RetrievalEngine(storage, embedder())
     return ALMA(storage, engine, LearningProtocol(storage, embedder(), engine.index), {}, "bench")

@@ -24,7 +24,7 @@ _POSTGRES_CODE = (
 
 
 class _Published:
-    """What is the same on both databases; there is no call that gets one heuristic by its id."""
+    """Shared by both databases; the package has no call that gets a heuristic by id."""
 
     gets_by_id = False
 
@@ -89,7 +89,7 @@ class PublishedSQLite(_Published):
 
 
 class PublishedPostgreSQL(_Published):
-    """alma-memory on PostgreSQL, around what does not work there; each detour is noted."""
+    """alma-memory on PostgreSQL, with workarounds for what does not work there; each is noted."""
 
     def __init__(self, place: Place) -> None:
         super().__init__(place)
@@ -138,7 +138,7 @@ class PublishedPostgreSQL(_Published):
 
 
 def main() -> None:
-    """Measure, and write the measurements to the file asked for."""
+    """Measure, and write the measurements to the given file."""
     parser = driver_arguments(__doc__)
     parser.add_argument("--max-seconds", type=float, default=120.0, help="when to stop loading")
     args = parser.parse_args()

@@ -1,4 +1,4 @@
-"""The published alma-memory as a memory of the outcome harness, in an environment of its own.
+"""The published alma-memory as a memory of the outcome harness, in its own environment.
 
 Run as a program it is that memory: it runs with the Python of the environment that has the package, which is imported
 as `alma`, too. Every line it reads is a request; where the package needs a vector, it asks the other side for it, so
@@ -22,7 +22,7 @@ _DIMS = 384
 
 
 class AlmaMemoryLearner:
-    """The harness's side: tells what happened and asks which strategy the package ranks first."""
+    """The harness's side: reports outcomes and requests the strategy that the package ranks first."""
 
     def __init__(self, python: Path, embed: Callable[[str], Sequence[float]]) -> None:
         self._python, self._embed = python, embed
@@ -68,7 +68,7 @@ class AlmaMemoryLearner:
 
 
 class _AskedEmbedder:
-    """Gets its vectors from the other side."""
+    """Requests vectors from the harness's side."""
 
     def __init__(self, answers: Any) -> None:
         self._answers = answers

@@ -1,4 +1,4 @@
-"""ALMA as a system under test for the retrieval harness: general memories in an SQLite store, asked by the engine.
+"""ALMA as a system under test for the retrieval harness: general memories in an SQLite store.
 
     python evaluate.py --dataset locomo --granularity turn --retriever alma_retriever:AlmaRetriever
 
@@ -30,7 +30,7 @@ VECTORS = Path(__file__).parent / "results" / "quality-vectors.sqlite"
 
 
 class Item(Protocol):
-    """What the harness hands over."""
+    """An item of the harness."""
 
     id: str
     text: str
@@ -40,7 +40,7 @@ class Item(Protocol):
 
 
 class AlmaRetriever:
-    """Answers with the ids of the memories that ALMA retrieves, best first."""
+    """Returns the ids of the memories that ALMA retrieves, best first."""
 
     name = "alma"
     embedder: EmbeddingProvider | None = None

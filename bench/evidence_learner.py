@@ -1,4 +1,4 @@
-"""What `recommend` weighs, as a memory of the outcome harness: the same choices without a store, in far less time."""
+"""The evidence of `recommend` as a memory of the outcome harness: the same choices without a store, much faster."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from alma.learning.evidence import Evidence
 
 
 class EvidenceLearner:
-    """Holds the evidence itself instead of reading it from a store."""
+    """Keeps the evidence in memory instead of in a store."""
 
     def reset(self, strategies: list[str], seed: int) -> None:
         self._strategies = list(strategies)
@@ -27,4 +27,4 @@ class EvidenceLearner:
         return self._strategies[int(np.argmax(promises(found)))]
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Nothing to close."""

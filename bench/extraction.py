@@ -1,8 +1,8 @@
-"""Measure what the rules learn from conversation snippets, beside what another commit learned from them.
+"""Measure what the rules learn from conversation snippets, beside another commit.
 
     python bench/extraction.py                                     # training/extraction/snippets.jsonl, beside main
     python bench/extraction.py --snippets training/judge/blind/snippets.jsonl --beside main
-    python bench/extraction.py --show                              # every proposal and what it was held against
+    python bench/extraction.py --show                              # every proposal and its match
 
 A snippet has `messages` and the statements that are `expected` of them. Each tree is read in a process of its own.
 
@@ -66,7 +66,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Score:
-    """What became of the proposals of one tree."""
+    """The results of one tree's proposals."""
 
     proposed: int = 0
     expected: int = 0
@@ -118,7 +118,7 @@ def _checked_out(commit: str, folder: Path) -> Path:
 
 
 def proposals(tree: Path, rows: Iterable[Row]) -> list[list[Row]]:
-    """What the rules of a tree propose for each snippet."""
+    """The proposals of a tree's rules for each snippet."""
     given = "".join(json.dumps(row) + "\n" for row in rows)
     command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(tree)!r}); {_READER.strip()}"]
     answer = subprocess.run(command, input=given, capture_output=True, text=True, check=True)
@@ -126,7 +126,7 @@ def proposals(tree: Path, rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def measured(rows: Sequence[Row], proposed: Sequence[Sequence[Row]]) -> Score:
-    """How the proposals of each snippet stand to what is expected of it."""
+    """Compare the proposals of each snippet with the expected statements."""
     score = Score()
     for row, found in zip(rows, proposed, strict=True):
         expected = row["expected"]
@@ -147,14 +147,14 @@ def measured(rows: Sequence[Row], proposed: Sequence[Sequence[Row]]) -> Score:
 
 
 def kind_of(proposal: Row) -> str:
-    """The kind of a snippet that a proposal is."""
+    """The snippet kind of a proposal."""
     kinds = {"preference": "preference", "domain_knowledge": "fact"}
     kind = kinds.get(proposal["fact_type"], "strategy")
     return "profile" if kind == "preference" and proposal["category"] == "profile" else kind
 
 
 def matches(found: Sequence[Row], expected: Sequence[Row]) -> list[tuple[int, int]]:
-    """Which proposal says which expected statement."""
+    """Match proposals with expected statements."""
     rated = [
         (rating, i, j)
         for i, one in enumerate(found)
@@ -169,7 +169,7 @@ def matches(found: Sequence[Row], expected: Sequence[Row]) -> list[tuple[int, in
 
 
 def rated_match(proposal: Row, expected: str) -> float:
-    """How well a proposal says what was expected; 0 where it does not."""
+    """How well a proposal matches an expected statement; 0 if it does not."""
     content = proposal["content"]
     said = " ".join(filter(None, (content, proposal["task"], proposal["strategy"], proposal["reason"])))
     mine, all_of_mine, theirs = _words(content), _words(said), _words(expected)
@@ -186,7 +186,7 @@ def rated_match(proposal: Row, expected: str) -> float:
 
 
 def is_contained(proposal: Row, expected: str) -> bool:
-    """Whether a proposal says nothing but what an expected statement says as well."""
+    """Whether a proposal is contained in an expected statement."""
     content = proposal["content"]
     mine = _words(content)
     if not mine or not _agree(proposal, content, expected) or not _numbers(content) <= _numbers(expected):
@@ -203,7 +203,7 @@ def _numbers(text: str) -> set[str]:
 
 
 def _agree(proposal: Row, said: str, expected: str) -> bool:
-    """Whether both deny or both do not; of what was tried, whether it succeeded."""
+    """Whether both are negated or both are not; for outcomes, whether success agrees."""
     if proposal["success"] is None:
         return _denies(said) == _denies(expected)
     return not (proposal["success"] and _FAILED.search(expected))

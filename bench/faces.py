@@ -1,4 +1,4 @@
-"""Measure the faces: how soon each answers, how much REST and MCP do at a time, and what an idle service weighs.
+"""Measure the faces: cold start, throughput of REST and MCP, and memory of an idle service.
 
     python bench/faces.py                                       # about ten minutes
     python bench/faces.py --stores sqlite --seconds 2 --clients 1,8
@@ -53,7 +53,7 @@ def cold_starts(work: Path) -> dict[str, float]:
 
 
 def loads(store: str, target: str, clients: Sequence[int], seconds: float) -> list[dict[str, Any]]:
-    """What REST and MCP do at a time on one store."""
+    """Throughput of REST and MCP on one store."""
     with faces_rest.serving(target) as server:
         found = [
             {"store": store, "face": "REST", **asdict(each)}
@@ -76,7 +76,7 @@ def _seconds(command: Sequence[str]) -> float:
 
 
 def show(console: Console, found: dict[str, Any]) -> None:
-    """Print the tables, and mark what was not reached."""
+    """Print the tables, and mark missed targets."""
     starts = Table("cold start to the first answer", "seconds", "target")
     for name, seconds in found["cold_start_seconds"].items():
         target = _TARGETS.get(name)

@@ -1,4 +1,4 @@
-"""What the MCP server costs: cold start to its first answer, and requests per second over both transports."""
+"""Measure the MCP server: cold start to its first answer, and requests per second over both transports."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ColdStart:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What so many clients at once get."""
+    """Throughput of concurrent clients."""
 
     transport: str
     tool: str
@@ -46,7 +46,7 @@ class Load:
 
 
 def cold_initialize(arguments: Sequence[str] = ()) -> ColdStart:
-    """Start a server, greet it, and take the time of its answer."""
+    """Start a server and time its answer to the handshake."""
     started = time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "alma.mcp", *arguments],
@@ -68,7 +68,7 @@ def cold_initialize(arguments: Sequence[str] = ()) -> ColdStart:
 
 
 def throughput(arguments: Sequence[str], transport: str, clients: int, seconds: float = 5.0) -> list[Load]:
-    """What so many clients at once get, of each tool: over HTTP from one server, over stdio from one each."""
+    """Throughput of concurrent clients for each tool: over HTTP with one server, over stdio with one server each."""
 
     async def measured() -> list[Load]:
         async with AsyncExitStack() as stack:

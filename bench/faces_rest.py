@@ -1,4 +1,4 @@
-"""Measure the REST service: how soon it answers, how much at a time, and what it weighs. `bench/faces.py` calls these.
+"""Measure the REST service: cold start, throughput and memory. `bench/faces.py` calls these.
 
     python bench/faces_rest.py --store /tmp/bench/alma.db               # everything on SQLite
     python bench/faces_rest.py --store postgresql://… --seconds 10
@@ -44,7 +44,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class Load:
-    """What came of some clients asking for a while."""
+    """The results of some clients under load."""
 
     operation: str
     clients: int
@@ -85,7 +85,7 @@ def serving(store: str) -> Iterator[Server]:
 
 
 def cold_start_seconds(store: str) -> dict[str, float]:
-    """From the start of the process to its first sign of life, and to the first memories it hands over."""
+    """From the start of the process to its first answer, and to its first retrieval."""
     begun = time.perf_counter()
     with serving(store) as server:
         asyncio.run(_asked(server.address, [("GET", "/health", None)]))
@@ -118,7 +118,7 @@ def loads(server: Server, clients: tuple[int, ...] = CLIENTS, seconds: float = 5
 
 
 def load(server: Server, operation: str, body: Callable[[int], Body], clients: int, seconds: float) -> Load:
-    """What some clients get done in some time."""
+    """Load of some clients for some time."""
     before, begun = server.cpu_seconds, time.perf_counter()
     spent, errors = asyncio.run(_clients(server.address, f"/v1/{operation}", body, clients, seconds))
     elapsed, cpu = time.perf_counter() - begun, server.cpu_seconds - before
@@ -174,7 +174,7 @@ async def _asked(address: str, requests: list[tuple[str, str, Body | None]]) -> 
 
 
 class _Connection:
-    """HTTP with as little of our own processor time as possible."""
+    """HTTP with as little client CPU time as possible."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, host: str) -> None:
         self._reader, self._writer, self._host = reader, writer, host

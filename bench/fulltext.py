@@ -1,4 +1,4 @@
-"""Measure the search by words: how long a question takes, next to asking for any of its words, and what it finds.
+"""Measure full-text search: time and overlap, beside a search for any of the words.
 
     python bench/fulltext.py                                    # SQLite up to a million records, PostgreSQL 100,000
     python bench/fulltext.py --sizes 10000,100000 --stores sqlite
@@ -54,7 +54,7 @@ Found = list[tuple[str, float]]
 
 
 class Corpus:
-    """Texts and questions of one sort."""
+    """Texts and queries of one corpus."""
 
     def __init__(self, name: str, size: int, seed: int = 7) -> None:
         self.name, self.size = name, size
@@ -71,7 +71,7 @@ class Corpus:
             yield Heuristic(id=f"{number:09d}", agent=agent, project_id=PROJECT, condition=first, strategy=second)
 
     def questions(self, count: int) -> list[tuple[str, str]]:
-        """Agents, and what each of them asks."""
+        """Agents and their queries."""
         chosen = self._rng.choice(self.size, size=count, replace=False).tolist()
         return [(f"agent {number % AGENTS}", self._question(number)) for number in chosen]
 
@@ -102,7 +102,7 @@ def _vocabulary() -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What one way of asking took, in milliseconds."""
+    """The times of one kind of search, in milliseconds."""
 
     store: str
     corpus: str
@@ -157,7 +157,7 @@ def overlap(tx: SqlTransaction, ours: Found, question: str, scope: Scope) -> flo
 def measured(
     store: StorageBackend, name: str, corpus: Corpus, questions: Sequence[tuple[str, str]], exact: int
 ) -> Iterator[Line]:
-    """Both ways, for the whole project and for one agent; the slow way for fewer questions."""
+    """Both searches, for the whole project and for one agent; the slow one with fewer queries."""
     for asked in ("project", "agent"):
         scopes = [Scope(project_id=PROJECT, agent=agent if asked == "agent" else None) for agent, _ in questions]
         asking = [(question, scope) for (_, question), scope in zip(questions, scopes, strict=True)]

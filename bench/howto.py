@@ -1,4 +1,4 @@
-"""Measure the advice for everyday tasks told in other words, and whether there is none where nothing is known.
+"""Measure advice for everyday tasks in other words, and false answers to unknown tasks.
 
     python bench/howto.py                       # recommend and retrieve on both sets, about ten minutes the first time
     python bench/howto.py --sets python --faces recommend
@@ -6,7 +6,7 @@
 The data and the harness (`harness/howto.py`) lie in a folder beside the checkout, ../shared/data, or where `--data`
 says; their licences do not allow us to ship them. Every learned task goes to `learn` as a success of its strategy. A
 question goes to `recommend`, or to `retrieve`, whose strong outcomes are read in their order. `false far` is the share
-of the questions of another language, about which nothing is stored, that got an answer; `cpu ms` is the processor time
+of the questions of another language, about which nothing is stored, that got an answer; `cpu ms` is the CPU time
 of one question. Vectors are made by the local model and kept under bench/results/.
 """
 
@@ -38,7 +38,7 @@ Advice = list[tuple[str, float]]
 
 
 class Advisor:
-    """A new store for every set; how it is asked is up to the face."""
+    """A new store for every set, behind one face."""
 
     def __init__(self, face: str) -> None:
         self._face = face

@@ -1,4 +1,4 @@
-"""Measure how well texts are judged: pairs of texts, memories for tasks, and injections, beside what is simpler.
+"""Measure the judge on pairs of texts, memories for tasks, and injections, beside simpler methods.
 
     python bench/judgement.py                                    # the blind sets, under a minute
     python bench/judgement.py --pairs mine.jsonl --json found.json
@@ -8,7 +8,7 @@ A pair has the fields a, b and label; a memory task, memory and useful; a text t
 the cosine of the local embedder say *same* from a threshold that is chosen on the very pairs they are measured on, so
 that their rows are better than they would be on others. Of each label the share that is taken for the same is shown,
 where P(same) is at least the threshold; *opposites told* is how many of the opposites are called opposite or
-supersedes, *as such* how many are called opposite. `ms` is processor time on one thread, in calls of 16 pairs.
+supersedes, *as such* how many are called opposite. `ms` is CPU time on one thread, in calls of 16 pairs.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Floats = np.ndarray[Any, np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Method:
-    """A way to judge pairs: its probabilities of the labels, or a score that says only how much two texts agree."""
+    """A method to judge pairs: probabilities of the labels, or a score of agreement."""
 
     name: str
     rows: Floats
@@ -59,7 +59,7 @@ class Method:
 
 @dataclass(frozen=True)
 class Joined:
-    """Which share of each label is taken for the same from a threshold on."""
+    """The share of each label called the same from a threshold on."""
 
     threshold: float
     same: float | None
@@ -71,7 +71,7 @@ class Joined:
 
 @dataclass(frozen=True)
 class Found:
-    """How a method does on labelled pairs."""
+    """The results of a method on labelled pairs."""
 
     method: str
     pairs: int
@@ -86,7 +86,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Told:
-    """How a method tells yes from no."""
+    """The results of a method on binary labels."""
 
     method: str
     rows: int
@@ -97,7 +97,7 @@ class Told:
 
 
 def main() -> None:
-    """Measure what is asked for, show it, and write it."""
+    """Measure, print and write."""
     args = _options()
     console = Console(width=140)
     local = _local(args.weights, console)
@@ -290,7 +290,7 @@ def _screened(screen: InjectionScreen, texts: Sequence[str]) -> Floats:
 
 
 def _told_by(name: str, gold: Sequence[bool], answers: Sequence[float | None], ms: float) -> Iterator[Told]:
-    """How a head does; nothing where the model has none."""
+    """The results of a head; None if the model has none."""
     scores = [answer for answer in answers if answer is not None]
     if len(scores) == len(gold):
         yield _told(name, gold, np.array(scores), 0.5, ms)
@@ -324,13 +324,13 @@ def _auroc(gold: Sequence[bool], scores: Floats) -> float:
 
 
 def _best_threshold(scores: Floats, gold: Sequence[bool]) -> float:
-    """The threshold that parts yes from no best on these very data: the share of yes above it less that of no."""
+    """The threshold that separates these data best: the share of yes above it minus that of no."""
     yes = np.array(gold)
     return float(max(np.unique(scores), key=lambda t: (scores[yes] >= t).mean() - (scores[~yes] >= t).mean()))
 
 
 def _timed(call: Callable[[], T], count: int) -> tuple[T, float]:
-    """What a call gives, and its milliseconds of processor time for each of so many."""
+    """What a call gives, and its milliseconds of CPU time for each of so many."""
     began = time.process_time()
     given = call()
     return given, (time.process_time() - began) * 1_000 / max(1, count)

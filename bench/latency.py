@@ -1,4 +1,4 @@
-"""Measure how long an uncached retrieve takes, beside published packages on the same vectors; says which targets hold.
+"""Measure the latency of an uncached retrieve, beside published packages on the same vectors, and check the targets.
 
     python bench/latency.py                                     # 1,000 to 1,000,000 memories, more than an hour
     python bench/latency.py --sizes 1000,10000                  # some minutes
@@ -108,7 +108,7 @@ class Entry:
 
 
 class Bench:
-    """Lets contenders play at one size, on new folders and databases that it removes afterwards."""
+    """Runs contenders at one size, on new folders and databases that it removes afterwards."""
 
     def __init__(self, work: Path, server: PostgresServer | None, questions: int) -> None:
         self._work = work
@@ -116,7 +116,7 @@ class Bench:
         self._questions = questions
 
     def play(self, size: int, entries: Sequence[Entry]) -> dict[Column, Latencies]:
-        """What each contender showed; a rival that failed is left out, which is said."""
+        """The results of each contender; a failed rival is left out and reported."""
         with ExitStack() as stack:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=self._work)))
             make(folder / "data", size, vocabulary(), self._questions)
@@ -174,7 +174,7 @@ def _load_seconds(size: int) -> float:
 
 
 def _environment() -> dict[str, str]:
-    """Without PYTHONPATH, which could show one contender another's package, and without telemetry."""
+    """Without PYTHONPATH, so that no contender imports another's package, and without telemetry."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     return {**kept, "MEM0_TELEMETRY": "False", "ANONYMIZED_TELEMETRY": "False"}
 
@@ -189,7 +189,7 @@ def vocabulary() -> list[str]:
 
 
 def entries_of(size: int, sizes: Sequence[int], stores: Sequence[str], rivals: Mapping[str, Rival]) -> list[Entry]:
-    """Who takes part at a size."""
+    """The contenders at a size."""
     on_server = max((other for other in sizes if other <= LARGE), default=None)
     chosen = [store for store in stores if store == "sqlite" or size == on_server]
     ours = [
@@ -203,7 +203,7 @@ def entries_of(size: int, sizes: Sequence[int], stores: Sequence[str], rivals: M
 
 @contextmanager
 def server_for(stores: Sequence[str]) -> Iterator[PostgresServer | None]:
-    """A PostgreSQL server, where one is needed."""
+    """A PostgreSQL server, if one is needed."""
     if "postgresql" not in stores:
         yield None
         return
@@ -216,7 +216,7 @@ def server_for(stores: Sequence[str]) -> Iterator[PostgresServer | None]:
 
 
 def installed_rivals(packages: Sequence[Package]) -> dict[str, Rival]:
-    """The rivals that can be had, by name; which cannot is said."""
+    """The installed rivals, by name; the others are reported."""
     found: dict[str, Rival] = {}
     for package in packages:
         try:
@@ -229,7 +229,7 @@ def installed_rivals(packages: Sequence[Package]) -> dict[str, Rival]:
 
 
 def measure(bench: Bench, size: int, entries: Sequence[Entry]) -> dict[Column, Latencies]:
-    """Play one size, and say how long it took."""
+    """Run one size, and report how long it took."""
     label = f"{size:,} memories, contenders: {len(entries)}"
     begin = time.perf_counter()
     with _progress.status(label):
@@ -239,7 +239,7 @@ def measure(bench: Bench, size: int, entries: Sequence[Entry]) -> dict[Column, L
 
 
 def surroundings() -> dict[str, Any]:
-    """What else the numbers depend on."""
+    """The environment of the numbers."""
     packages = {name: version(name) for name in ("numpy", "onnxruntime", "turbovec")}
     known = {"python": platform.python_version(), "cores": os.cpu_count(), "sqlite": sqlite3.sqlite_version}
     return {**known, **packages, "load average": round(os.getloadavg()[0], 1)}
@@ -267,7 +267,7 @@ def write(path: Path, results: Results, around: Mapping[str, Any], reached: Sequ
 
 
 def command_line() -> argparse.Namespace:
-    """What was asked for."""
+    """The command line options."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     sizes = "1000,10000,100000,1000000"
     parser.add_argument("--sizes", type=_sizes, default=sizes, help=f"memories per store, by commas; {sizes}")

@@ -1,4 +1,4 @@
-"""Measure this repository's retrieval in one place; `latency.py` starts it, once for each store and kind of memory."""
+"""Measure this repository's retrieval on one store; `latency.py` starts it for each store and kind of memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERYWHERE = Scope.everywhere()
 
 
 class GivenVectors(EmbeddingProvider):
-    """Hands out vectors made before.
+    """Returns given vectors.
 
     The memories' vectors are synthetic, so those of a real model would be near none of them: with `inner` a question is
     embedded for real, which takes its time, and then given the vector that was made for it.
@@ -101,7 +101,7 @@ class Heuristics:
         return [str(record.key) for record in found]
 
     def nearest(self, question: Question) -> Sequence[str]:
-        """By the vectors alone: what is retrieved is ranked by words, age and success as well."""
+        """By vectors alone; a retrieval also ranks by words, age and success."""
         found = self._index.search(self._kind, question.vector, self._scope(question), limit=NEIGHBOURS)
         return [hit.record_id for hit in found]
 
@@ -174,7 +174,7 @@ class GeneralMemories(Heuristics):
 
 
 def main() -> None:
-    """Measure, and write the measurements to the file asked for."""
+    """Measure, and write the measurements to the given file."""
     parser = arguments(__doc__)
     parser.add_argument("--general", action="store_true", help="general memories instead of heuristics")
     args = parser.parse_args()

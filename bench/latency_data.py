@@ -1,4 +1,4 @@
-"""The memories and questions of the latency bench: made once for a size, kept in files that every contender maps.
+"""The memories and queries of the latency benchmark: made once per size, in files that every contender maps.
 
 Words are those of the local model's tokenizer, as unevenly common as in a language. Every memory is about one of two
 thousand topics: its vector lies near the topic's, and a third of its words are the topic's own. In a conversation of
@@ -48,7 +48,7 @@ _START = datetime(2025, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One memory, before it becomes a record of a contender's own type."""
+    """One memory, before it becomes a record of a contender's type."""
 
     number: int
     id: str
@@ -95,7 +95,7 @@ def make(folder: Path, count: int, vocabulary: list[str], questions: int, seed: 
 
 
 class Data:
-    """What `make` wrote, read where it is needed."""
+    """The files that `make` wrote."""
 
     def __init__(self, folder: Path, count: int, by_project: bool) -> None:
         self.count = count

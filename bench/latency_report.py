@@ -1,4 +1,4 @@
-"""The latency bench's tables: every number beside the contenders', and whether the targets were reached."""
+"""The tables of the latency benchmark, and its targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING = "-"
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A contender of a size: its name as it is shown, and which of ours it is, if it is."""
+    """A contender: its displayed name, and the key of ours."""
 
     name: str
     store: str | None = None
@@ -77,7 +77,7 @@ def results_table(size: int, found: Mapping[Column, Latencies]) -> Table:
 
 
 def remarks(results: Results) -> Iterator[str]:
-    """What a reader must know about the contenders' numbers."""
+    """Notes on the contenders' numbers."""
     for size, found in results.items():
         for column, measured in found.items():
             if measured.rows < size:
@@ -91,7 +91,7 @@ def remarks(results: Results) -> Iterator[str]:
 
 
 def targets(results: Results) -> list[Target]:
-    """Every target, ours taken at the worst of owners and kinds of memory."""
+    """Every target, with our worst owner and kind of memory."""
     stores = dict.fromkeys(column.store for found in results.values() for column in found if column.store)
     return [
         *(_fast_enough(results, LARGE, store, ("big", "small"), MOST_MS[LARGE]) for store in stores),

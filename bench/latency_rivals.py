@@ -20,7 +20,7 @@ _LARGEST_PERSISTED_MEM0 = 1_000
 
 
 class _Rival:
-    """What is the same for all."""
+    """Shared by all rivals."""
 
     batch_rows = 500
     reopens = True
@@ -48,7 +48,7 @@ class _Rival:
 
 
 class _Given:
-    """An embedder that hands out the vector it was told before, whatever the text."""
+    """An embedder that returns the vector set before, whatever the text."""
 
     dimension = DIMS
 
@@ -171,7 +171,7 @@ class Mem0(_Rival):
         return [hit["id"] for hit in found["results"]]
 
     def nearest(self, question: Question) -> Sequence[str]:
-        """Without the threshold below which it drops what is found."""
+        """Without its score threshold."""
         filters = {"agent_id": question.agent}
         found = self._memory.search(question.text, top_k=NEIGHBOURS, filters=filters, threshold=0.0)
         return [hit["id"] for hit in found["results"]]
@@ -238,7 +238,7 @@ _RIVALS: dict[str, type[Any]] = {"alma-memory": AlmaMemory, "mem0ai": Mem0, "chr
 
 
 def main() -> None:
-    """Measure, and write the measurements to the file asked for."""
+    """Measure, and write the measurements to the given file."""
     parser = arguments(__doc__)
     parser.add_argument("--package", required=True, choices=_RIVALS)
     args = parser.parse_args()

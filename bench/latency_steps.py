@@ -1,4 +1,4 @@
-"""What the latency bench times and how, once for all contenders; runs in each contender's own environment."""
+"""The steps of the latency benchmark for all contenders; runs in each contender's environment."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _ANSWERED = "answered"
 
 
 class Contender(Protocol):
-    """A memory under test, through the calls that its users make."""
+    """A memory under test, through its public calls."""
 
     place: str
     batch_rows: int
@@ -43,19 +43,19 @@ class Contender(Protocol):
         """Open it on its place, new or not."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close it."""
 
     def load(self, facts: list[Fact]) -> None:
-        """Save many memories with the call meant for many, with their vectors."""
+        """Save memories in a batch, with their vectors."""
 
     def settle(self) -> None:
-        """Wait for what is done in the background after loading."""
+        """Wait for background work after loading."""
 
     def expect(self, question: Question) -> None:
-        """Take note of a question's vector, for the embedder that will be asked for it."""
+        """Set the vector of the next query for the embedder."""
 
     def retrieve(self, question: Question) -> Sequence[str]:
-        """The ids of what is found for a question, uncached; the best first."""
+        """The ids found for a query, uncached, best first."""
 
     def nearest(self, question: Question) -> Sequence[str]:
         """The ids of the agent's five memories nearest to the question's vector."""
@@ -67,12 +67,12 @@ class Contender(Protocol):
         """Delete one memory."""
 
     def embed_for_real(self) -> bool:
-        """From now on have a model embed each question, if there is one."""
+        """From now on embed each query with a model, if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The median and the 95th percentile of so many calls."""
+    """The median and the 95th percentile of calls."""
 
     p50_ms: float
     p95_ms: float
@@ -81,7 +81,7 @@ class Spread:
 
 @dataclass(slots=True)
 class Latencies:
-    """What a contender showed; None where it was not measured."""
+    """The results of a contender; None where it was not measured."""
 
     rows: int = 0
     load_seconds: float = 0.0
@@ -111,7 +111,7 @@ class Limits:
 
 
 class Stopwatch:
-    """Times calls, until there are enough or their time is up."""
+    """Times calls until there are enough or the time is up."""
 
     def __init__(self, most_seconds: float) -> None:
         self._most_seconds = most_seconds
@@ -231,7 +231,7 @@ def _change(found: Latencies, contender: Contender, data: Data, limits: Limits) 
 
 
 def _answer_to(question: Question, fact: Fact) -> Fact:
-    """A memory that must be the first answer to a question."""
+    """A memory that must be the first result of a query."""
     return replace(
         fact, agent=question.agent, project=question.project, condition=question.text, vector=question.vector
     )
@@ -250,7 +250,7 @@ def _first_answer_seconds(asking: Sequence[str]) -> float:
 
 
 def _own_megabytes() -> float:
-    """Memory of this process that is its own: mapped files belong to the system, which takes them back at will."""
+    """Private memory of this process, without mapped files."""
     gc.collect()
     information = psutil.Process().memory_info()
     return float(information.rss - information.shared) / 1e6

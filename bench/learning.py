@@ -1,4 +1,4 @@
-"""Measure what learning from outcomes is worth: does an agent that remembers pick better strategies next time?
+"""Measure the gain of learning from outcomes: does an agent with memory choose better strategies?
 
     python bench/learning.py                                  # every stream and protocol; hours on two cores
     python bench/learning.py --without-store                  # the same choices in about half an hour
@@ -118,7 +118,7 @@ def _runs(
 
 
 def _shuffled(rows: Sequence[Any]) -> list[Any]:
-    """The tasks with each other's texts, so that these tell nothing."""
+    """The tasks with shuffled texts, which then carry no information."""
     texts = [row["text"] for row in rows]
     random.Random(9).shuffle(texts)
     return [{**row, "text": text} for row, text in zip(rows, texts, strict=True)]

@@ -1,4 +1,4 @@
-"""How many outcomes are learned in a second, in stores of several sizes, with given vectors and the local model."""
+"""Measure outcomes learned per second, in stores of several sizes, with given vectors and the local model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _THINGS = ("the login form", "the search page", "the billing job", "the mobile a
 
 
 def measured(folder: Path, size: int) -> Iterator[dict[str, Any]]:
-    """The speeds in a store that holds this many outcomes already."""
+    """The speeds in a store with this many outcomes."""
     random.seed(size)
     with ALMA.quickstart(folder / f"{size}.db") as alma:
         _fill(alma, size)
@@ -76,7 +76,7 @@ def _new(n: int) -> str:
 
 
 def _vector(topic: int) -> list[float]:
-    """A direction near that of a topic: tasks that resemble each other, as embeddings do."""
+    """A vector near that of a topic, as embeddings of similar tasks are."""
     centre = np.random.default_rng(topic).normal(size=384)
     near = centre + 0.5 * np.random.default_rng(random.randrange(2**32)).normal(size=384)
     return [float(value) for value in near / np.linalg.norm(near)]

@@ -1,4 +1,4 @@
-"""What is measured and how, once for all contenders; runs in each contender's own environment."""
+"""The measurements for all contenders; runs in each contender's environment."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SINGLES_PER_STEP = 50
 
 
 class Contender(Protocol):
-    """A storage under test, through the calls that its users make."""
+    """A storage under test, through its public calls."""
 
     place: Place
     batch_rows: int
@@ -33,7 +33,7 @@ class Contender(Protocol):
         """Open the storage on its place, new or not."""
 
     def close(self) -> None:
-        """Let go of everything."""
+        """Close it."""
 
     def opening_code(self) -> str:
         """A program that imports the storage and opens it."""
@@ -45,7 +45,7 @@ class Contender(Protocol):
         """A vector as `search` takes it."""
 
     def save_many(self, records: list[Any]) -> object:
-        """Save records with the call meant for many."""
+        """Save records in a batch."""
 
     def save(self, record: Any) -> object:
         """Save one record with its vector."""
@@ -62,7 +62,7 @@ class Contender(Protocol):
 
 @dataclass(slots=True)
 class Measurements:
-    """What a contender showed; None where it has no such call."""
+    """The results of a contender; None where it has no such call."""
 
     rows: int = 0
     batch_per_second: float | None = None
@@ -88,7 +88,7 @@ class Measurements:
 
 @dataclass(slots=True)
 class Pace:
-    """How many rows were saved in how many seconds, and what a flush of the disk cost meanwhile."""
+    """Rows saved, seconds, and the cost of a disk flush meanwhile."""
 
     rows: int = 0
     seconds: float = 0.0
@@ -142,7 +142,7 @@ def load(pace: Pace, contender: Contender, workload: Workload, max_seconds: floa
 
 
 def save_singly(pace: Pace, contender: Contender, workload: Workload) -> Iterator[str]:
-    """Save further records, each with a call and a vector of its own, some in each step."""
+    """Save further records with one call each, some in each step."""
     for start in range(workload.count, workload.count + SINGLES, _SINGLES_PER_STEP):
         yield "single"
         facts = workload.facts(range(start, start + _SINGLES_PER_STEP))
@@ -151,7 +151,7 @@ def save_singly(pace: Pace, contender: Contender, workload: Workload) -> Iterato
 
 
 def _weigh(found: Measurements, contender: Contender) -> None:
-    """Measure the room taken, before and after closing."""
+    """Measure disk use, before and after closing."""
     place = contender.place
     found.open_bytes_per_memory = _each(place.open_bytes(), found.rows)
     contender.close()
@@ -194,7 +194,7 @@ def _time_search(found: Measurements, contender: Contender, workload: Workload) 
 
 
 def _percentiles(call: Callable[[int], object]) -> tuple[float, float]:
-    """The median and the 95th percentile of numbered calls in milliseconds, after one to warm up."""
+    """The median and the 95th percentile of calls in milliseconds, after a warm-up call."""
     call(0)
     times = [_seconds(partial(call, number)) * 1000 for number in range(QUERIES)]
     cuts = statistics.quantiles(times, n=20)

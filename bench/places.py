@@ -1,4 +1,4 @@
-"""Where a contender keeps its data: a folder of files or a PostgreSQL database, and how much room it takes there."""
+"""Where a contender keeps its data: a folder or a PostgreSQL database, and its size."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ STORES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
 def stores_named(text: str) -> list[str]:
-    """The stores that a command line names, by commas."""
+    """The stores of a comma-separated option."""
     chosen = text.split(",")
     if unknown := [name for name in chosen if name not in STORES]:
         raise argparse.ArgumentTypeError(f"knows sqlite and postgresql, not {', '.join(unknown)}")
@@ -30,30 +30,30 @@ def stores_named(text: str) -> list[str]:
 
 
 class Place(Protocol):
-    """What is asked of either place; sizes that it has no notion of are None."""
+    """A folder or database; sizes that do not apply are None."""
 
     @property
     def target(self) -> str:
-        """What a storage is opened with: the path of the file, or the connection string."""
+        """The path of the file, or the connection string."""
 
     def open_bytes(self) -> int | None:
-        """What is on disk while a storage has it open."""
+        """Bytes on disk while a storage has it open."""
 
     def closed_bytes(self) -> int:
-        """What is on disk for the memories once the storage is closed."""
+        """Bytes on disk after the storage is closed."""
 
     def database_bytes(self) -> int | None:
-        """The same with everything that an empty database has as well."""
+        """The same, including an empty database's own files."""
 
     def flush_ms(self) -> float | None:
-        """What it costs at this moment to flush four kilobytes to the disk."""
+        """The time to flush four kilobytes to the disk."""
 
     def settle(self) -> None:
-        """Do now what the database would do by itself within the next minutes."""
+        """Run the database's background maintenance now."""
 
 
 class Folder:
-    """A folder of its own for one database file and whatever lies beside it."""
+    """A folder for one database file and its companions."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -82,7 +82,7 @@ class Folder:
 
 
 class Database:
-    """A PostgreSQL database of its own."""
+    """A PostgreSQL database."""
 
     def __init__(self, dsn: str) -> None:
         self.target = dsn
@@ -115,7 +115,7 @@ class Database:
 
 
 def place_at(target: str) -> Place:
-    """The place that a command line names: a postgresql:// URL, or else a folder."""
+    """The place of an option: a postgresql:// URL, or else a folder."""
     return Database(target) if target.startswith("postgresql://") else Folder(Path(target))
 
 

@@ -1,4 +1,4 @@
-"""Measure how well memories are found again, on public benchmarks, beside the baselines of their harness.
+"""Measure retrieval quality on public benchmarks, beside the baselines of their harness.
 
     python bench/quality.py                                  # every data set, about half an hour the first time
     python bench/quality.py --sets locomo/turn,hotpot200/turn
@@ -135,7 +135,7 @@ def _measured(harness: ModuleType, haystacks: Sequence[Any], granularity: str, n
 
 
 def _baseline(name: str) -> Any:
-    """A retriever of the harness, with our vectors in place of those that its own packages would make."""
+    """A retriever of the harness, with our vectors."""
     baselines = importlib.import_module("baselines")
     if not issubclass(baselines.Bm25, _Words):
         _Words.made = baselines.Bm25
@@ -145,7 +145,7 @@ def _baseline(name: str) -> Any:
 
 
 class _Words:
-    """What the harness calls Bm25: several baselines ask the same of the same texts, and it is worked out once."""
+    """The harness's Bm25, cached, because several baselines use it."""
 
     made: Any = None
     _known: ClassVar[dict[tuple[bytes, str], Any]] = {}
@@ -163,7 +163,7 @@ class _Words:
 
 
 class _Vectors:
-    """What the harness calls MiniLM: one vector for each text."""
+    """The harness's MiniLM: one vector for each text."""
 
     def encode(self, texts: list[str]) -> Any:
         import numpy as np
@@ -204,7 +204,7 @@ def _verdict(found: Mapping[str, Any], category: str, metric: str) -> str:
 
 
 def _below(results: Results) -> Table:
-    """Where a baseline is better, and by how many of the questions."""
+    """Where a baseline is better, and by how many questions."""
     table = Table("set", "category", "metric", "ALMA", "best baseline", title="Below the best baseline")
     for name, found in results.items():
         for category, own in found["alma"]["by_category"].items():

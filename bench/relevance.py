@@ -1,4 +1,4 @@
-"""Fit the weights of relevance, and say how they do on data sets that were left out.
+"""Fit the weights of relevance and validate them on left-out data sets.
 
     python bench/relevance.py                  # record features (kept under bench/results/), fit, and report
     python bench/relevance.py --write          # the same, and write src/alma/retrieval/weights.json
@@ -63,7 +63,7 @@ Floats = Any
 
 @dataclass
 class Row:
-    """One question asked of one store: the features of what was read, and which of it is evidence."""
+    """One query on one store: the features of the candidates, and which are evidence."""
 
     set: str
     size: str
@@ -73,7 +73,7 @@ class Row:
 
 
 class Recorder(RelevanceModel):
-    """Notes the features of everything that was read, and drops nothing."""
+    """Records the features of every candidate and drops none."""
 
     def assess(self, matches: Sequence[Match], query: Query) -> None:
         SEEN.append((features_of(matches, query), [each.candidate.id for each in matches]))
@@ -85,7 +85,7 @@ SEEN: list[tuple[list[dict[str, float]], list[str]]] = []
 
 
 class Stores:
-    """Makes stores of records and asks them."""
+    """Creates stores of records and queries them."""
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
@@ -101,7 +101,7 @@ class Stores:
         own: Iterable[tuple[str, set[str], str]],
         far: Iterable[str],
     ) -> None:
-        """Ask a store of these records its own questions, each with the ids of its evidence, and those of others."""
+        """Query a store of these records with its own questions and with those of others."""
         folder = tempfile.mkdtemp(prefix="alma-relevance-")
         engine = RetrievalEngine(open_storage(f"{folder}/alma.db"), self._embedder)
         engine.relevance = self._recorder
@@ -267,7 +267,7 @@ def probabilities(row: Row, weights: Mapping[str, float]) -> Floats:
 
 
 def without_vectors(row: Row) -> Row:
-    """The same as it is seen where there are only words: those that no record has count for nothing."""
+    """The row without vectors; words that no record has are ignored."""
     features = row.features.copy()
     known = np.maximum(1e-6, 1 - features[:, FEATURES.index("unknown_words")])
     for name in ("words", "best_words"):
@@ -278,7 +278,7 @@ def without_vectors(row: Row) -> Row:
 
 
 def report(rows: Sequence[Row], names: Sequence[str], title: str) -> Table:
-    """How weights that were fitted without a data set do on it."""
+    """The results on a data set of weights fitted without it."""
     table = Table("left out", "store", "own strong", "own weak+", "evidence strong", "evidence weak+", title=title)
     for column in ("strong of 10", "far strong", "far weak+", "calibration"):
         table.add_column(column)
@@ -304,7 +304,7 @@ def _shares(rows: Sequence[tuple[Row, Floats]]) -> Iterator[str]:
 
 
 def _calibration_error(own: Sequence[tuple[Row, Floats]], far: Sequence[Floats]) -> float:
-    """The expected calibration error where what is evidence weighs as much as what is far."""
+    """The expected calibration error, with equal weight for evidence and far records."""
     evidence = np.concatenate([found[row.evidence > 0] for row, found in own])
     others = np.concatenate([found[:10] for found in far])
     values = np.r_[evidence, others]

@@ -1,4 +1,4 @@
-"""Vectors kept on disk between runs of a benchmark, so that only the first run has to make them."""
+"""Vectors cached on disk between runs of a benchmark."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _AT_ONCE = 64
 
 
 class RememberedEmbedder(EmbeddingProvider):
-    """Asks another provider only for texts that were never asked for before."""
+    """Caches the vectors of another provider on disk."""
 
     def __init__(self, inner: EmbeddingProvider, path: Path) -> None:
         self._inner = inner

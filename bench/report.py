@@ -1,4 +1,4 @@
-"""The tables: every measurement side by side, and whether the targets were reached."""
+"""The tables of measurements and targets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Results = Mapping[int, Mapping[str, Pair]]
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """A line of the table: which measurement, what it is called, which way is better and which round counts."""
+    """A line of the table: measurement, name, direction, and which round counts."""
 
     field: str
     label: str
@@ -96,7 +96,7 @@ METRICS = (
 
 
 def best(rounds: Sequence[Measurements]) -> Measurements:
-    """What a contender is capable of: what else a machine does can only slow it down, so the best round counts.
+    """The best round of a contender; other load can only slow it down.
 
     For reading, opening and weighing, rounds in which less was loaded do not count: a small store is easier to read.
     """
@@ -142,7 +142,7 @@ def _ratio_cell(ours: float | None, theirs: float | None, higher_is_better: bool
 
 
 def remarks(results: Results, rival: str) -> Iterator[str]:
-    """What a reader must know about the rival's numbers."""
+    """Notes on the rival's numbers."""
     for size, pairs in results.items():
         for database, pair in pairs.items():
             theirs = pair.theirs
@@ -155,7 +155,7 @@ def remarks(results: Results, rival: str) -> Iterator[str]:
 
 
 def _same_disk(pair: Pair) -> bool:
-    """Whether a flush cost both about as much, as it does on a machine without other work."""
+    """Whether a flush cost both about the same."""
     costs = [found.flush_ms for found in (pair.ours, pair.theirs) if found is not None and found.flush_ms is not None]
     return len(costs) < 2 or max(costs) <= UNEVEN_FLUSHES * min(costs)
 
@@ -213,7 +213,7 @@ def _times_the_rival(what: str, field: str, wanted: int, pairs: Mapping[int, Pai
 
 
 def _flushes(pair: Pair) -> str:
-    """What a flush of the disk cost each of the two, since their ratio hangs on it."""
+    """The cost of a disk flush for both, on which their ratio depends."""
     if pair.theirs is None or pair.ours.flush_ms is None or pair.theirs.flush_ms is None:
         return ""
     return f", a flush taking {pair.ours.flush_ms:.2f} and {pair.theirs.flush_ms:.2f} ms"

@@ -1,4 +1,4 @@
-"""Published packages in environments of their own, made once and kept."""
+"""Published packages in separate environments, created once and kept."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DRIVERS_NEED = ("numpy", "psutil")
 
 
 class RivalUnavailableError(Exception):
-    """The package could not be installed or does not start; says why."""
+    """The package could not be installed or does not start, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _run(command: list[str], failure: str) -> None:
 
 
 def last_line(text: str) -> str:
-    """The line of an error output that says what went wrong."""
+    """The line of an error output with the reason."""
     errors = [line for line in text.splitlines() if line.startswith("ERROR")]
     lines = errors or [line for line in text.splitlines() if line.strip()]
     return lines[-1].strip() if lines else "no reason given"

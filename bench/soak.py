@@ -1,4 +1,4 @@
-"""Load a service for some minutes, with hostile clients beside the honest ones, and tell whether it stays level.
+"""Load a service for some minutes with honest and hostile clients, and check that it stays stable.
 
     python bench/soak.py                          # ten minutes
     python bench/soak.py --minutes 1 --no-hostile # honest clients alone; too short to judge what must stay level
@@ -59,7 +59,7 @@ _ADDRESS = re.compile(r"http://[\w.:\[\]-]+")
 
 @dataclass(frozen=True)
 class Sample:
-    """What the service weighs at a moment."""
+    """Resource use of the service at one moment."""
 
     seconds: float
     memory_mb: float
@@ -97,7 +97,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class Bar:
-    """Something that must hold; `is_met` is None where the run was too short to tell."""
+    """A limit that must hold; `is_met` is None if the run was too short."""
 
     name: str
     found: str
@@ -128,7 +128,7 @@ def main() -> None:
 
 @contextmanager
 def _serving(store: str, log: Path) -> Iterator[tuple[str, psutil.Process]]:
-    """A real service on a store, with what it says in a file."""
+    """A real service on a store, with its output in a file."""
     command = [sys.executable, "-m", "alma", "serve", "--port", "0", "--store", store, "--project", "soak"]
     with log.open("w") as told, subprocess.Popen(command, stdout=told, stderr=told) as process:
         try:
@@ -159,7 +159,7 @@ def _soaked(
     options: argparse.Namespace,
     console: Console,
 ) -> tuple[Seen, list[Sample]]:
-    """What clients see and what the service weighs, until the time is over."""
+    """Collect client results and resource use until the time is over."""
     spawned = multiprocessing.get_context("spawn")
     queue = spawned.Queue()
     soak_clients.warm(address)

@@ -40,7 +40,7 @@ Report = Callable[[str, Any], None]
 
 
 def honest(address: str, until: float, seed: int, report: Report) -> None:
-    """Use the service as a program would, one request after the other; every answer that is no success is an error."""
+    """Use the service as a program would, one request after the other; every unsuccessful answer is an error."""
     client = _Honest(address, seed, report)
     turn = random.Random(seed)
     actions = (client.learn, client.retrieve, client.recommend, client.search, client.create, client.delete)
@@ -51,7 +51,7 @@ def honest(address: str, until: float, seed: int, report: Report) -> None:
 
 
 def warm(address: str) -> None:
-    """Do everything once, so that what is loaded when it is first needed is there before anything is measured."""
+    """Do everything once, so that lazy loading is done before the measurement."""
     client = _Honest(address, 0, lambda name, value: None)
     for action in (client.learn, client.retrieve, client.recommend, client.create, client.search, client.converse):
         action()
@@ -145,7 +145,7 @@ class _Honest:
 
 
 def probe(address: str, until: float, report: Report) -> None:
-    """Ask for /health again and again, each time over a new connection, as the machinery around a service does."""
+    """Request /health repeatedly, each time over a new connection."""
     while time.time() < until:
         begun = time.perf_counter()
         connection = _connection(address)
@@ -162,9 +162,9 @@ def probe(address: str, until: float, report: Report) -> None:
 
 
 def hostile(address: str, until: float, seed: int, report: Report) -> None:
-    """Do what an attacker would; what is answered is counted by kind and status, and nothing else is done with it.
+    """Attack the service, and count the answers by kind and status.
 
-    Every second attacker sends texts, and every other one wears out connections, which takes longer.
+    Every second attacker sends texts; the others exhaust connections, which takes longer.
     """
     turn, counts = random.Random(seed), Counter[str]()
     attacks = (_half_open, _slow_body, _wrong_keys, _huge_heads) if seed % 2 else (_repeated_units, _invisible)

@@ -1,4 +1,4 @@
-"""Measure the storage on disk, beside the published alma-memory package, and say which targets are reached.
+"""Measure the storage on disk, beside the published alma-memory package, and check the targets.
 
     python bench/storage.py                               # 1,000, 10,000 and 100,000 memories, about ten minutes
     python bench/storage.py --sizes 1000,10000            # under three minutes
@@ -84,7 +84,7 @@ class Entry:
 
 
 class Bench:
-    """Plays rounds, on new folders and databases that it removes afterwards."""
+    """Runs rounds, on new folders and databases that it removes afterwards."""
 
     def __init__(self, work: Path, server: PostgresServer | None, rival: Rival | None) -> None:
         self._work = work
@@ -92,7 +92,7 @@ class Bench:
         self._rival = rival
 
     def play(self, entries: Sequence[Entry]) -> dict[Entry, Measurements]:
-        """What each contender of a round showed; a rival that failed is left out."""
+        """The results of each contender of a round; a failed rival is left out."""
         with ExitStack() as stack:
             players = {entry: self._player(entry, stack) for entry in entries}
             play(list(players.values()))
@@ -118,7 +118,7 @@ class Bench:
 
     @contextmanager
     def _places(self, entry: Entry) -> Iterator[list[str]]:
-        """Three empty places of the kind that a contender needs."""
+        """Three empty folders or databases, as a contender needs them."""
         if entry.store == "sqlite":
             with tempfile.TemporaryDirectory(dir=self._work) as folder:
                 yield [str(Path(folder) / part) for part in "abc"]
@@ -144,19 +144,19 @@ def _complain(entry: Entry, errors: str) -> None:
 
 
 def _rival_seconds(entry: Entry) -> float:
-    """When the rival must stop loading, so that the whole run takes minutes on a slow disk, too."""
+    """The time limit of the rival's loading."""
     if entry.size <= _MOST_REPEATED_SIZE:
         return 16.0
     return 180.0 if entry.store == "sqlite" else 45.0
 
 
 def _environment() -> dict[str, str]:
-    """Without PYTHONPATH, which could show one contender the other's package."""
+    """Without PYTHONPATH, so that no contender imports the other's package."""
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
 def rounds_of(size: int, stores: Sequence[str], rivals: bool, repeat: int) -> list[list[Entry]]:
-    """Who takes part in each round of a size, in reverse order every other round."""
+    """The contenders of each round, in reverse order every other round."""
     ours_and_theirs = (False, True) if rivals else (False,)
     first = [Entry(size, store, rival) for store in stores for rival in ours_and_theirs]
     again = [entry for entry in first if not entry.rival or entry.store == "sqlite"]
@@ -165,7 +165,7 @@ def rounds_of(size: int, stores: Sequence[str], rivals: bool, repeat: int) -> li
 
 
 def measure_size(bench: Bench, rounds: Sequence[Sequence[Entry]]) -> dict[str, dict[str, list[Measurements]]]:
-    """Play all rounds of one size; returns the measurements by database and contender."""
+    """Run all rounds of one size; returns the measurements by database and contender."""
     measured: dict[str, dict[str, list[Measurements]]] = {}
     for number, entries in enumerate(rounds, start=1):
         label = f"{entries[0].size:,} memories, round {number} of {len(rounds)}, contenders: {len(entries)}"
@@ -190,7 +190,7 @@ def pair_of(contenders: dict[str, list[Measurements]]) -> Pair:
 
 @contextmanager
 def server_for(stores: Sequence[str]) -> Iterator[PostgresServer | None]:
-    """A PostgreSQL server, where one is needed."""
+    """A PostgreSQL server, if one is needed."""
     if "postgresql" not in stores:
         yield None
         return
@@ -203,7 +203,7 @@ def server_for(stores: Sequence[str]) -> Iterator[PostgresServer | None]:
 
 
 def rival_for(requirement: str | None) -> Rival | None:
-    """The rival, installed, or None where it is not wanted or cannot be had, which is said."""
+    """The installed rival, or None if it is not wanted or cannot be installed, which is reported."""
     if requirement is None:
         return None
     try:
@@ -215,7 +215,7 @@ def rival_for(requirement: str | None) -> Rival | None:
 
 
 def surroundings() -> dict[str, Any]:
-    """What else the numbers depend on."""
+    """The environment of the numbers."""
     return {
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
@@ -236,7 +236,7 @@ def show(console: Console, results: Results, rival: str, around: dict[str, Any],
 
 
 def command_line() -> argparse.Namespace:
-    """What was asked for."""
+    """The command line options."""
     summary = (__doc__ or "").splitlines()[0]
     parser = argparse.ArgumentParser(description=summary)
     parser.add_argument("--sizes", type=_sizes, default="1000,10000,100000", help="memories per store, by commas")
@@ -283,7 +283,7 @@ def write(
     results: Results,
     reached: Sequence[Target],
 ) -> None:
-    """Write the every round and the targets as JSON."""
+    """Write every round and the targets as JSON."""
     document = {
         "surroundings": around,
         "rival": rival,

@@ -1,4 +1,4 @@
-"""Turn by turn: contenders run in processes of their own, but only one at a time does anything.
+"""Contenders run in separate processes and take turns.
 
 A driver prints the phase that its next step belongs to and waits for a line of input. The bench lets all contenders of
 a round finish a phase, a step each in turn, before any goes on to the next: what disturbs one disturbs the others.
@@ -22,7 +22,7 @@ PHASES = ("load", "settle", "open", "read", "search", "single", "extra")
 
 
 class Player:
-    """A driver's process, as the bench sees it."""
+    """The process of a driver."""
 
     def __init__(self, command: Sequence[str], environment: dict[str, str], result: Path) -> None:
         self._result = result
@@ -39,7 +39,7 @@ class Player:
         self.phase = self._heard()
 
     def step(self) -> None:
-        """Let it take its next step, and wait for it."""
+        """Run its next step, and wait for it."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write("\n")
@@ -49,7 +49,7 @@ class Player:
         self.phase = self._heard()
 
     def end(self) -> dict[str, Any] | str:
-        """Wait for the process to end; returns what it measured, by name, or what it complained of."""
+        """Wait for the process to end; returns its measurements by name, or its error."""
         self._process.communicate()
         if self._process.returncode == 0:
             values: dict[str, Any] = json.loads(self._result.read_text(encoding="utf-8"))
@@ -57,19 +57,19 @@ class Player:
         return self._errors.read_text(encoding="utf-8", errors="replace")
 
     def stop(self) -> None:
-        """End the process, whatever it is doing."""
+        """Kill the process."""
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
     def _heard(self) -> str:
-        """The next phase, or nothing once the process has ended."""
+        """The next phase, or None once the process has ended."""
         assert self._process.stdout is not None
         return self._process.stdout.readline().strip()
 
 
 def play(players: Sequence[Player], phases: Sequence[str] = PHASES) -> None:
-    """Lead all players through all phases."""
+    """Run all players through all phases."""
     for phase in phases:
         while waiting := [player for player in players if player.phase == phase]:
             for player in waiting:
@@ -77,7 +77,7 @@ def play(players: Sequence[Player], phases: Sequence[str] = PHASES) -> None:
 
 
 def take_turns(phases: Iterable[str]) -> None:
-    """Take steps as a driver: say what comes next, wait to be asked."""
+    """Take steps as a driver: announce the next one, then wait for the request."""
     for phase in phases:
         print(phase, flush=True)
         if not sys.stdin.isatty():
@@ -94,5 +94,5 @@ def driver_arguments(about: str | None) -> argparse.ArgumentParser:
 
 
 def write(found: DataclassInstance, path: Path) -> None:
-    """Hand the measurements to the bench."""
+    """Write the measurements for the benchmark."""
     path.write_text(json.dumps(asdict(found), indent=2) + "\n", encoding="utf-8")

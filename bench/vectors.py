@@ -1,4 +1,4 @@
-"""How fast and how complete vector search is: the mapped index on SQLite, HNSW on PostgreSQL, next to plain numpy.
+"""Measure speed and recall of vector search: the mapped index on SQLite, HNSW on PostgreSQL, beside numpy.
 
 `python bench/vectors.py` measures 100,000 memories; `--sizes 100000,1000000` a million as well. Vectors lie in
 clusters, as embeddings of texts do; every agent owns one in a hundred of them. Prints a table and writes JSON.
@@ -49,7 +49,7 @@ Vectors = NDArray[np.float32]
 
 
 class Took(NamedTuple):
-    """How long a call kept the processor busy, and how long it took; other programs make only the second longer."""
+    """CPU time and elapsed time of a call; other load affects mainly the second."""
 
     cpu_ms: float
     wall_ms: float
@@ -57,7 +57,7 @@ class Took(NamedTuple):
 
 @dataclass
 class Found:
-    """What one index did at one size."""
+    """The results of one index at one size."""
 
     rows: int
     index: str
@@ -84,7 +84,7 @@ class Found:
 
 
 class Data:
-    """Clustered unit vectors, who owns them, questions near them, and the exact answers."""
+    """Clustered unit vectors, their owners, queries near them, and the exact answers."""
 
     def __init__(self, rows: int, seed: int = 11) -> None:
         source = np.random.default_rng(seed)
@@ -99,7 +99,7 @@ class Data:
         self.queries = _units(near + source.standard_normal((QUERIES, DIMS), np.float32) * np.float32(0.4 / DIMS**0.5))
 
     def exact(self, query: Vectors, agents: Sequence[int], most: int) -> set[str]:
-        """The ids of the nearest rows of these agents; of everybody's, where none are named."""
+        """The ids of the nearest rows of these agents, or of all agents."""
         rows = np.flatnonzero(np.isin(self.agents, agents)) if agents else None
         cosines = self.vectors @ query if rows is None else self.vectors[rows] @ query
         best = np.argpartition(-cosines, most)[:most]
@@ -138,7 +138,7 @@ def load(store: StorageBackend, data: Data) -> None:
 
 
 def measure(index: VectorIndex, data: Data, found: Found) -> None:
-    """Ask everything of everybody, of one agent, and of ten."""
+    """Query everything, one agent, and ten agents."""
     for query in data.queries[:5]:
         index.search(Heuristic, query, _EVERYWHERE)
     times = [_timed(lambda q=query: data.vectors @ q)[0] for query in data.queries[:20]]  # type: ignore[misc]
@@ -183,7 +183,7 @@ def measure_changes(store: StorageBackend, index: VectorIndex, data: Data, found
 
 
 def measure_mapped(rows: int, work: Path) -> Iterator[Found]:
-    """The mapped index on SQLite, and the store without it at sizes where that is bearable."""
+    """The mapped index on SQLite, and the store without it at small sizes."""
     data = Data(rows)
     path = work / f"{rows}.db"
     folder = path.with_name(f"{path.name}.vectors")
@@ -243,7 +243,7 @@ def _timed(call: Callable[[], Any]) -> tuple[Took, Any]:
 
 
 def _quantiles(times: Sequence[Took]) -> tuple[float, float, float]:
-    """The median of what the processor did, the median of what it took, and how long the slow ones took."""
+    """The median CPU time, the median elapsed time, and the 95th percentile."""
     took = [each.wall_ms for each in times]
     return float(np.median([each.cpu_ms for each in times])), float(np.median(took)), float(np.quantile(took, 0.95))
 
@@ -266,7 +266,7 @@ def table(results: Sequence[Found]) -> Table:
 
 
 def surroundings() -> dict[str, Any]:
-    """What else the numbers depend on."""
+    """The environment of the numbers."""
     packages = {name: version(name) for name in ("numpy", "turbovec")}
     return {"python": platform.python_version(), "cores": os.cpu_count(), "sqlite": sqlite3.sqlite_version, **packages}
 

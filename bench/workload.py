@@ -1,4 +1,4 @@
-"""The synthetic memories that every contender is given, made from a seed: texts, owners, clustered unit vectors."""
+"""The synthetic memories of every contender, made from a seed: texts, owners, clustered unit vectors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STRATEGY_WORDS, _STRATEGY_CHARACTERS = 20, 90
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One memory, before it becomes a record of a contender's own type."""
+    """One memory, before it becomes a record of a contender's type."""
 
     id: str
     agent: str
@@ -40,7 +40,7 @@ class Fact:
 
 
 class Workload:
-    """So many facts to load, some more to save one by one, and vectors to ask for."""
+    """Facts to load, facts to save one by one, and query vectors."""
 
     def __init__(self, count: int, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
@@ -94,7 +94,7 @@ def _vocabulary(rng: np.random.Generator) -> list[str]:
 
 
 def _picks(rng: np.random.Generator, count: int) -> npt.NDArray[np.int64]:
-    """The words of every fact, as unevenly common as the words of a language are."""
+    """The words of every fact, with the frequencies of a natural language."""
     weights = 1 / np.arange(1, _VOCABULARY + 1)
     return rng.choice(_VOCABULARY, size=(count, _CONDITION_WORDS + _STRATEGY_WORDS), p=weights / weights.sum())
 

@@ -1,4 +1,4 @@
-"""Measure the workspace at the Memory Orchestrator's size: ingest, hybrid search, point reads, imports, disk.
+"""Measure the Memory Orchestrator's sizing: ingest, hybrid search, point reads, imports, disk.
 
     python bench/workspace.py                              # a million entries on SQLite and PostgreSQL; takes its time
     python bench/workspace.py --sizes 20000                # a few minutes
@@ -72,7 +72,7 @@ _progress = Console(stderr=True)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What one store showed."""
+    """The results of one store."""
 
     store: str
     size: int
@@ -91,7 +91,7 @@ class Measured:
 
 
 class Workspace:
-    """One store, filled and asked."""
+    """One store, filled and queried."""
 
     def __init__(self, target: str, data: Data) -> None:
         self._target = target
@@ -99,7 +99,7 @@ class Workspace:
         self._embedder = GivenVectors()
 
     def measure(self, rows: int, places: Callable[[], str]) -> dict[str, Any]:
-        """Every number of the store; `places` gives a new empty place for each store that is needed besides."""
+        """Every number of the store; `places` creates a new empty place for each further store."""
         with self._opened(self._target) as storage:
             ingest = self._ingest(storage)
             self._settle(storage)
@@ -146,7 +146,7 @@ class Workspace:
         index.close()
 
     def _search(self, storage: StorageBackend) -> tuple[tuple[float, float], tuple[float, float]]:
-        """The time that passed, and the processor time of this process, which others on the machine do not add to."""
+        """Elapsed time, and CPU time of this process."""
         engine = RetrievalEngine(storage, self._embedder, enable_cache=False)
         # In turns, so that neither project's questions find everything warm.
         mixed = zip(self._data.questions(BIG), self._data.questions(SMALL), strict=True)
@@ -286,7 +286,7 @@ def _percentiles(seconds: Sequence[float]) -> tuple[float, float]:
 
 @contextmanager
 def _places(store: str, work: Path, server: object) -> Iterator[Callable[[], str]]:
-    """Gives new empty places, and removes them at the end."""
+    """Creates empty folders and databases, and removes them at the end."""
     made: list[str] = []
 
     def place() -> str:
@@ -302,12 +302,12 @@ def _places(store: str, work: Path, server: object) -> Iterator[Callable[[], str
 
 
 def show(console: Console, measured: Sequence[Measured]) -> None:
-    """Print the table, and which targets were reached."""
+    """Print the table and the targets."""
     lines: list[tuple[str, Callable[[Measured], float], str, Callable[[float], bool] | None]] = [
         ("ingest, entries a second", lambda m: m.ingest_per_second, "at least 2,000", lambda v: v >= 2000),
         ("hybrid search p50, ms", lambda m: m.search_p50_ms, "", None),
         ("hybrid search p95, ms", lambda m: m.search_p95_ms, "at most 50", lambda v: v <= 50),
-        ("of that our processor time p95, ms", lambda m: m.search_cpu_p95_ms, "", None),
+        ("of that our CPU time p95, ms", lambda m: m.search_cpu_p95_ms, "", None),
         ("filtered search p50, ms", lambda m: m.filtered_p50_ms, "", None),
         ("filtered search p95, ms", lambda m: m.filtered_p95_ms, "at most 50", lambda v: v <= 50),
         ("point read p95, ms", lambda m: m.read_p95_ms, "at most 2", lambda v: v <= 2),
@@ -322,7 +322,7 @@ def show(console: Console, measured: Sequence[Measured]) -> None:
 
 
 def command_line() -> argparse.Namespace:
-    """What was asked for."""
+    """The command line options."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--sizes", "--size", type=_sizes, default="1000000", help="how many entries, by commas")
     parser.add_argument("--rows", type=int, default=100_000, help="how many legacy rows to import")
@@ -340,7 +340,7 @@ def _sizes(text: str) -> list[int]:
 
 
 def _measured(size: int, args: argparse.Namespace, server: object) -> list[Measured]:
-    """What each store showed at one size."""
+    """The results of each store at one size."""
     measured: list[Measured] = []
     with tempfile.TemporaryDirectory(dir=_RESULTS, prefix="work-") as folder:
         work = Path(folder)

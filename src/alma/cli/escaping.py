@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from alma.text.invisible import visible
+from alma.text.disguise import visible
 
 # Control characters, and those that turn or hide the text around them; a line break and a tab are text.
 _ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")

@@ -8,12 +8,12 @@ from alma.lazy import loader
 
 if TYPE_CHECKING:
     from alma.extraction.auto_learner import AutoLearner as AutoLearner
-    from alma.extraction.choosing import create_extractor as create_extractor
     from alma.extraction.facts import ExtractedFact as ExtractedFact
     from alma.extraction.facts import ExtractionResult as ExtractionResult
     from alma.extraction.facts import FactExtractor as FactExtractor
     from alma.extraction.facts import FactType as FactType
     from alma.extraction.model import LLMFactExtractor as LLMFactExtractor
+    from alma.extraction.model import create_extractor as create_extractor
     from alma.extraction.rules import RuleBasedExtractor as RuleBasedExtractor
 
 _HOME_OF = {
@@ -24,7 +24,7 @@ _HOME_OF = {
     "RuleBasedExtractor": "alma.extraction.rules",
     "LLMFactExtractor": "alma.extraction.model",
     "AutoLearner": "alma.extraction.auto_learner",
-    "create_extractor": "alma.extraction.choosing",
+    "create_extractor": "alma.extraction.model",
 }
 
 __all__ = [*_HOME_OF]

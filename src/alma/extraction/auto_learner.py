@@ -11,11 +11,20 @@ from typing import Any
 
 from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageError, ValidationError
-from alma.extraction.choosing import create_extractor
-from alma.extraction.cleaning import clean_fact, clean_refusal
-from alma.extraction.facts import ExtractedFact, FactExtractor, FactType, Turn, conversation
+from alma.extraction.facts import (
+    BY_AGENT,
+    BY_USER,
+    ExtractedFact,
+    FactExtractor,
+    FactType,
+    Turn,
+    clean_fact,
+    clean_refusal,
+    conversation,
+    source_of,
+)
+from alma.extraction.model import create_extractor
 from alma.extraction.topics import GENERAL, domain_of
-from alma.extraction.trust import BY_AGENT, BY_USER, source_of
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, Outcome, UserPreference

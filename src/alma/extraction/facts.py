@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from alma.errors import ValidationError
-from alma.redaction.redactor import Redactor
+from alma.redaction.redactor import Redactor, masking
+from alma.text.tokens import query_terms, terms
 
 USERS = ("user", "human", "customer")
 """The roles whose words are a user's own."""
@@ -22,6 +23,13 @@ INSTRUCTORS = ("system", "developer")
 
 # The parts of a message that are the words of whoever sent it, and not what a tool handed over in it.
 _OWN_PARTS = (None, "text", "input_text", "output_text")
+
+TEXTS = ("content", "task", "strategy", "reason", "alternative", "category", "corrects", "supersedes")
+"""What a fact says, beside the words it was read from."""
+BY_USER = "user_stated"
+BY_AGENT = "inferred"
+_TOOLS = ("tool", "function")
+_UNKNOWN = "unknown"
 
 
 class FactType(StrEnum):
@@ -164,3 +172,57 @@ def _text(content: Any) -> str:
 
 def _own_words(part: Mapping[str, Any]) -> Any:
     return part.get("text") if part.get("type") in _OWN_PARTS else None
+
+
+def clean_fact(fact: ExtractedFact, redactor: Redactor | None) -> ExtractedFact:
+    """The fact with every secret masked, and what was masked; where its evidence stands is as it was."""
+    if redactor is None:
+        return fact
+    told = {name: redactor.redact(text, name) for name in TEXTS if (text := getattr(fact, name))}
+    quoted = redactor.redact(fact.evidence.text)
+    found = {**told, "evidence": quoted}
+    now = (f"{name}: {each.kind}" for name, clean in found.items() for each in clean.findings)
+    masked = dict.fromkeys((*fact.masked, *now))
+    if not masked:
+        return fact
+    changes: dict[str, Any] = {name: clean.text for name, clean in told.items()}
+    return replace(fact, evidence=replace(fact.evidence, text=quoted.text), masked=tuple(masked), **changes)
+
+
+def clean_refusal(refusal: Refusal, redactor: Redactor | None) -> Refusal:
+    """The refusal with every secret masked."""
+    mask = masking(redactor)
+    return Refusal(mask(refusal.proposal), mask(refusal.reason))
+
+
+def source_of(fact: ExtractedFact, turns: Sequence[Turn]) -> str:
+    """Where a fact comes from: its user, the agent, or a stranger, whose words an agent may only have passed on.
+
+    The role of a stranger may be called anything, also what only the trusted are called, so it is not taken over.
+    """
+    stranger = _stranger(fact, turns)
+    if stranger is not None:
+        return stranger.role if stranger.role in _TOOLS else _UNKNOWN
+    return BY_USER if fact.evidence.role in USERS else BY_AGENT
+
+
+def own_turns(turns: Iterable[Turn]) -> list[Turn]:
+    """What is said by nobody but the user, the agent and who instructs it."""
+    return [turn for turn in turns if not turn.by_stranger]
+
+
+def _stranger(fact: ExtractedFact, turns: Sequence[Turn]) -> Turn | None:
+    """The turn of a stranger that says the fact, or had a word of it before everybody else."""
+    said = Turn(fact.evidence.role, fact.evidence.text)
+    if said.by_stranger:
+        return said
+    wanted = set(query_terms(" ".join(filter(None, (fact.content, fact.task, fact.strategy, fact.reason)))))
+    if fact.evidence.role in USERS:
+        # A user may repeat what a tool said, and then says so.
+        wanted -= {word for turn in turns if turn.role in USERS for word in terms(turn.content)}
+    for turn in turns:
+        heard = wanted.intersection(terms(turn.content))
+        if heard and turn.by_stranger:
+            return turn
+        wanted -= heard
+    return None

@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from alma.errors import ExtractionError, LanguageModelError
-from alma.extraction.cleaning import TEXTS
+from alma.bootstrap.providers import create_language_model
+from alma.errors import ConfigurationError, ExtractionError, LanguageModelError, shown
 from alma.extraction.facts import (
+    TEXTS,
     USERS,
     Evidence,
     ExtractedFact,
@@ -21,9 +22,10 @@ from alma.extraction.facts import (
     Refusal,
     Turn,
     conversation,
+    own_turns,
 )
+from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import category_of
-from alma.extraction.trust import own_turns
 from alma.graph.relations import sentence_around
 from alma.judge.base import Judge
 from alma.judge.entailment import LEAST_PROPOSED, entailed
@@ -300,3 +302,33 @@ _SCHEMA: dict[str, Any] = {
     "required": ["facts"],
     "additionalProperties": False,
 }
+
+
+_PROVIDERS = ("openai", "azure", "anthropic", "ollama")
+_CHOICES = ("auto", "rules", "llm", *_PROVIDERS)
+
+
+def create_extractor(
+    provider: str = "auto", llm: LanguageModel | None = None, judge: Judge | None = None, **options: Any
+) -> FactExtractor:
+    """The extractor with this name.
+
+    * `rules`: no model.
+    * `llm`: the given `llm`; if it does not answer, the rules do.
+    * `openai`, `azure`, `anthropic`, `ollama`: the model of that provider; `options` are its constructor's.
+    * `auto`: the given `llm` if there is one, else the rules.
+
+    What they propose is taken if the `judge`, by default that of this process, finds that the conversation says it.
+    """
+    chosen = provider.strip().lower() if isinstance(provider, str) else provider
+    if chosen not in _CHOICES:
+        raise ConfigurationError(f"{shown(provider)} is no extractor; choose {', '.join(_CHOICES)}")
+    if chosen in _PROVIDERS:
+        llm = create_language_model(chosen, **options)
+    elif options:
+        raise ConfigurationError(f"the extractor {provider!r} has no option {', '.join(options)}")
+    if chosen == "llm" and llm is None:
+        raise ConfigurationError("the extractor 'llm' needs a language model: give llm=create_language_model(…)")
+    if llm is None or chosen == "rules":
+        return RuleBasedExtractor(judge)
+    return LLMFactExtractor(llm, fallback=RuleBasedExtractor(judge), judge=judge)

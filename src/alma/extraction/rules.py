@@ -7,8 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from alma.extraction.clauses import Clause, is_past
 from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
-from alma.extraction.frames import Clause, Frame, is_past
+from alma.extraction.frames import Frame
 from alma.extraction.sentences import Sentence, sentences
 from alma.extraction.topics import category_of
 from alma.judge.base import Judge

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, pairwise
 
+from alma.extraction.clauses import Clause, Language, Token, tokens_of
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
-from alma.extraction.frames import Clause, Language, Token, languages, tokens_of
+from alma.extraction.frames import languages
 from alma.text.scanning import Squeezed
 
 _LONGEST_MESSAGE, _LONGEST_SENTENCE = 20_000, 600

@@ -23,7 +23,7 @@ from alma.model.governance import Attribution
 from alma.model.learning import Outcome
 from alma.model.prompt import as_data
 from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
-from alma.text.invisible import visible
+from alma.text.disguise import visible
 
 if TYPE_CHECKING:
     from alma.learning.protocols import Learned

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from alma import clock
-from alma.ingest.gist import differ_by_a_slip, fingerprint, gist
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, ProjectPattern
 from alma.model.query import And, Compare, Missing, Predicate
@@ -15,6 +14,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import Transaction
+from alma.text.canonical import differ_by_typo, fingerprint, ordered_words
 
 COUNT = "occurrence_count"
 """The name of the counter in the metadata of kinds that have no field for it."""
@@ -39,17 +39,22 @@ _APART: dict[type[Record], tuple[str, ...]] = {
 }
 
 
-def key_of(record: Record) -> str:
+def canonical_text(record: Record) -> str:
+    """One text for records that say the same: the canonical words of each text field."""
+    return "\x1f".join(" ".join(ordered_words(getattr(record, name) or "")) for name in record.spec.text)
+
+
+def duplicate_key(record: Record) -> str:
     """A name that every duplicate of a record has as well, whoever saves it."""
     owners = [getattr(record, name, None) for name in (*_OWNERS, "source_agent")]
-    return fingerprint(record.spec.kind, owners, gist(record))
+    return fingerprint(record.spec.kind, owners, canonical_text(record))
 
 
 def known_duplicate(tx: Transaction, record: Record) -> Record | None:
     """The record of the same kind and scope that says the same, as far as words can tell."""
     if isinstance(record, EVENTS) or not record.text().strip():
         return None
-    wanted = gist(record)
+    wanted = canonical_text(record)
     hits = tx.search_text(type(record), record.text(), _scope(record), _same_owners(record), _CANDIDATES)
     for hit in hits:
         if hit.record.key != record.key and _is_same(hit.record, record, wanted):
@@ -95,8 +100,8 @@ def _is_same(known: Record, record: Record, wanted: str) -> bool:
     telling = _TELLING.get(type(record), ())
     if any(getattr(known, name) != getattr(record, name) for name in telling):
         return False
-    theirs = gist(known)
-    return theirs == wanted or (differ_by_a_slip(theirs, wanted) and _point_alike(known, record))
+    theirs = canonical_text(known)
+    return theirs == wanted or (differ_by_typo(theirs, wanted) and _point_alike(known, record))
 
 
 def _point_alike(one: Record, other: Record) -> bool:

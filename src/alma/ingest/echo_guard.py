@@ -13,8 +13,6 @@ from datetime import timedelta
 
 from alma import clock
 from alma.errors import StorageError, ValidationError
-from alma.ingest.gist import fingerprint
-from alma.ingest.shingles import repeats, sentences, shingles, traces
 from alma.model.common import checked_name
 from alma.model.governance import ServedText
 from alma.model.learning import AntiPattern, Heuristic, UserPreference
@@ -22,6 +20,8 @@ from alma.model.query import And, Compare, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, checked_storage
+from alma.text.canonical import fingerprint
+from alma.text.shingles import repeats, sentences, shingles, traces
 
 _log = logging.getLogger("alma.ingest")
 

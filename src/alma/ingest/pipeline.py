@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ProviderError, RefusedError
-from alma.ingest.deduplication import EVENTS, is_alike, key_of, known_duplicate, merge
+from alma.ingest.deduplication import EVENTS, duplicate_key, is_alike, known_duplicate, merge
 from alma.ingest.echo_guard import EchoGuard, said_by
 from alma.ingest.screening import DefaultScreen, InjectionScreen, injection_in, injection_in_record
 from alma.judge import default_judge
@@ -256,7 +256,7 @@ class Ingest:
         """Store the record, or let the one that says the same count it; what is known by its id is simply changed."""
         cls, key = type(ready.record), str(ready.record.key)
         if self._merges and ready.record.spec.embeds:
-            tx.hold(key_of(ready.record))
+            tx.hold(duplicate_key(ready.record))
         stored = tx.lock(cls, [ready.record.key], _EVERYWHERE)
         if not stored:
             known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None
@@ -310,7 +310,9 @@ class Ingest:
 
         def let_in(tx: Transaction) -> dict[int, Written]:
             # In one order for all, so that two batches with the same texts do not wait for each other.
-            ordered = sorted(admitted, key=lambda i: key_of(ready[i].record) if ready[i].record.spec.embeds else "")
+            ordered = sorted(
+                admitted, key=lambda i: duplicate_key(ready[i].record) if ready[i].record.spec.embeds else ""
+            )
             return {
                 i: written
                 for i in ordered

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.ingest.gist import gist
+from alma.ingest.deduplication import canonical_text
 from alma.learning.policy import NOTHING, VITALS, PrunePolicy, Vitals, checked_policy, fits
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import Outcome
@@ -138,7 +138,7 @@ def _duplicates_share(tx: Transaction, vitals: Vitals, scope: Scope) -> float:
     if not newest:
         return 0.0
     owners = ("user_id", "project_id", "session_id", "agent")
-    different = {(gist(record), *(getattr(record, name, None) for name in owners)) for record in newest}
+    different = {(canonical_text(record), *(getattr(record, name, None) for name in owners)) for record in newest}
     return 1.0 - len(different) / len(newest)
 
 

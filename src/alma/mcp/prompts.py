@@ -10,7 +10,7 @@ from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 from alma.errors import NotFoundError, ValidationError
 from alma.mcp.tools import Toolbox
 from alma.operations.access import Caller
-from alma.text.invisible import visible
+from alma.text.disguise import visible
 
 _NOTHING = "Nothing is remembered that would help with it."
 

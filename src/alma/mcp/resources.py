@@ -20,7 +20,7 @@ from alma.operations import BY_NAME
 from alma.operations.access import Caller, Right
 from alma.operations.base import to_json
 from alma.storage.document import to_document
-from alma.text.invisible import visible
+from alma.text.disguise import visible
 
 _JSON = "application/json"
 _MOST_PATTERNS = 100

@@ -23,7 +23,7 @@ from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, Validat
 from alma.mcp.continuation import Continuations, Piece, as_text, cut
 from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.server import Options, config_of
-from alma.text.invisible import visible
+from alma.text.disguise import visible
 
 if TYPE_CHECKING:
     from alma.core import ALMA

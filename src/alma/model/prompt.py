@@ -12,8 +12,8 @@ from alma.errors import ValidationError
 from alma.model.learning import PROFILE_CATEGORY, AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
+from alma.text.disguise import visible
 from alma.text.excerpt import Excerpts
-from alma.text.invisible import visible
 from alma.tokens import LONGEST_TOKEN, count_tokens
 
 # Behind this mark a line is a quotation: no heading, list or fence can start there.

@@ -49,8 +49,8 @@ from alma.retrieval.time_filters import apply_time, propose_of_time, time_filter
 from alma.retrieval.tuning import TUNING
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend, checked_storage
-from alma.text.abbreviations import spelled_out
 from alma.text.tokens import compounds_of, query_terms
+from alma.text.word_forms import spelled_out
 from alma.vectors.base import VectorIndex
 
 

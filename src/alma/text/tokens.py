@@ -10,9 +10,8 @@ from functools import cache, lru_cache
 from itertools import chain
 from typing import Any
 
-from alma.text.abbreviations import ABBREVIATIONS
-from alma.text.compounds import in_all_pieces, in_one_piece, may_have_joints, wholes_in
 from alma.text.languages import function_words_of, only_english
+from alma.text.word_forms import ABBREVIATIONS, in_all_pieces, in_one_piece, may_have_joints, wholes_in
 
 LONGEST_TERM = 64
 _MOST_STEMS = 100_000

@@ -7,7 +7,6 @@ import re
 import unicodedata
 from functools import lru_cache
 
-from alma.model.record import Record
 from alma.text.scanning import WINDOW, squeezed, windows
 from alma.text.spelling import american_word
 from alma.text.timeexpr.vocabulary import ONES, TEENS, TENS
@@ -86,20 +85,15 @@ _TERMS_REMEMBERED = 20_000
 _OTHER_WORDS = frozenset(frozenset(pair.split()) for pair in _TAKEN_FOR_EACH_OTHER.split(";"))
 
 
-def tokens(text: str) -> list[str]:
+def canonical_words(text: str) -> list[str]:
     """The words of a text, without case, punctuation, articles and plural endings; numbers, names and signs stay."""
     return [token for part in windows(squeezed(text), overlap=0) for token in _tokens(_plain(part))]
 
 
-def gist(record: Record) -> str:
-    """One text for all the ways to say the same: the words of each text field, its sentence turned around one way."""
-    return "\x1f".join(" ".join(said_in_order(getattr(record, name) or "")) for name in record.spec.text)
-
-
-def said_in_order(text: str) -> list[str]:
+def ordered_words(text: str) -> list[str]:
     """The words of a text, with a clause that may stand before or behind the rest always on the same side."""
     if len(text) > WINDOW:
-        return tokens(text)
+        return canonical_words(text)
     plain = _plain(squeezed(text))
     if _SEVERAL_SENTENCES.search(plain.strip()):
         return _tokens(plain)
@@ -113,7 +107,7 @@ def fingerprint(*parts: object) -> str:
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
-def differ_by_a_slip(one: str, other: str) -> bool:
+def differ_by_typo(one: str, other: str) -> bool:
     """Whether two gists are the same but for one mistyped word: two letters swapped, or one doubled."""
     ours, theirs = re.split("[ \x1f]", one), re.split("[ \x1f]", other)
     if len(ours) != len(theirs):

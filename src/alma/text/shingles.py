@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
-from alma.ingest.gist import tokens
+from alma.text.canonical import canonical_words
 
 _LENGTH = 3
 # Stand before the first and behind the last word of a sentence.
@@ -67,7 +67,7 @@ def sentences(texts: Iterable[str]) -> Iterator[list[str]]:
     for text in texts:
         for sentence in _SENTENCES.split(_unset(text)):
             bare = _RECALLED.sub("", _DRESS.sub("", _DONT.sub(r"\1not ", sentence)))
-            if words := [_bare(word) for word in tokens(bare)]:
+            if words := [_bare(word) for word in canonical_words(bare)]:
                 yield words
 
 

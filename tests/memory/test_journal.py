@@ -71,7 +71,7 @@ def test_whose_a_memory_is_comes_from_who_acts(journal: Journal) -> None:
         (" ", {}, "must not be empty"),
         ("x", {"memory_typ": "note"}, "has no such field"),
         ("x", {"layers": ["cosmic"]}, "must be among session, project, global, temporal"),
-        ("x", {"ttl_seconds": 0}, "must be a number above 0"),
+        ("x", {"ttl_seconds": 0}, "must be a number of seconds above 0"),
         ("x", {"importance_score": 2}, "must be between 0 and 1"),
         ("x", {"is_private": True, "user_id": None}, "needs a user_id"),
         (12, {}, "must be text"),

@@ -13,7 +13,7 @@ from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings
-from alma.memory.working import Candidate, WorkingMemory, costs_of, fitted
+from alma.memory.working import Candidate, WorkingMemory, fitted, prompt_costs
 from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.scope import Scope
@@ -227,7 +227,7 @@ def test_whatever_is_chosen_fits_and_the_rest_has_a_reason(found: list[Memory], 
         Candidate(SessionMemory(session_id="s", memory_id=memory.id, position_in_session=number), memory)
         for number, memory in enumerate(found)
     ]
-    fit = fitted(candidates, max_tokens, costs_of(found, max_tokens), now())
+    fit = fitted(candidates, max_tokens, prompt_costs(found, max_tokens), now())
     assert fit.tokens <= max_tokens
     chosen = {candidate.memory.id for candidate in fit.chosen}
     assert chosen | {each.memory_id for each in fit.left_out} == {memory.id for memory in found}

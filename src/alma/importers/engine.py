@@ -24,7 +24,7 @@ from alma.importers.planning import Aside, Entry, Plan, Planner, put_away
 from alma.importers.records import IMPORT, a_memory
 from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
-from alma.memory.archive import ARCHIVABLE, let_wait, put_aside
+from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
 from alma.memory.archive_rows import Bundle
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
@@ -234,9 +234,9 @@ class _Import:
         """Quarantine what is to be, and let wait for it what hangs on it."""
         if plan.aside:
             bundles = ((_bundle(key, each, encoded, tx), each.reason) for key, each in plan.aside.items())
-            put_aside(tx, bundles, ArchiveCause.QUARANTINED)
+            archive_unstored(tx, bundles, ArchiveCause.QUARANTINED)
         for end, archived in put_away(tx, plan.waiting).items():
-            let_wait(tx, archived, plan.waiting.get(end, {}).values())
+            attach_dependents(tx, archived, plan.waiting.get(end, {}).values())
 
     def _encoded(self, plan: Plan, embedder: EmbeddingProvider) -> dict[tuple[str, str], Encoded]:
         """The vectors of what has none of the store's own model; made before a transaction holds up other writers."""

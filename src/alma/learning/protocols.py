@@ -33,7 +33,7 @@ from alma.learning.stored import RELATED, StoredLessons, separate
 from alma.learning.strategies import Strategies
 from alma.learning.validation import ScopeValidator, parsed_outcome
 from alma.memory.archive import Archive
-from alma.memory.audit import AuditTrail, asked
+from alma.memory.audit import AuditTrail, current_request
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, Belief, Heuristic, Outcome
@@ -187,7 +187,7 @@ class LearningProtocol:
             raise
 
     def _record_refusal(self, agent: str, action: str, exc: ScopeViolationError, kind: str) -> None:
-        who = asked()
+        who = current_request()
         trail = AuditTrail(self.storage, mask=self.storage.masked)
         by = replace(who.by, agent=agent)
         with suppress(ScopeViolationError), trail.attempt(action, kind, by, resource_id="-", request=who.request):

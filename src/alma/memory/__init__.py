@@ -1,4 +1,4 @@
-"""General memories: the journal they are kept in, the layers they rise through, and what of them matters now."""
+"""General memories: the journal, their layers, search, and the working context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The archive: where memories go that nobody should meet any more, and from where they come back as they were."""
+"""The archive: memories that are out of use, and how they are restored or purged."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from alma.storage.document import unpacked_record
 from alma.vectors.base import VectorIndex
 
 ARCHIVABLE: tuple[type[Record], ...] = tuple(cls for cls in KINDS if cls.spec.embeds)
-"""The kinds that are memories, and so can be put away."""
+"""The kinds that can be archived."""
 
 NEWEST_FIRST = (Order("archived_at", "desc"),)
 
 _EVERYWHERE = Scope.everywhere()
-_PURGED_AT_ONCE = 200
+_BATCH_SIZE = 200
 
 
 class Archive:
-    """Takes memories of every kind out of the store's sight, and brings them back.
+    """Archives memories of every kind and restores them.
 
-    Each call is one transaction (`purge` one for each batch), stays inside its scope and is audited under the kind of
-    the memory, as "archive", "restore" or "purge". `index` is the vector index beside the store and `cache` the one of
-    answers, where there are such: a purge clears them as well.
+    Each call is one transaction (`purge` uses one for each batch), stays inside its scope and is audited under the kind
+    of the memory as "archive", "restore" or "purge". `index` is an external vector index and `cache` the cache of
+    answers, if there are any: a purge clears them as well.
     """
 
     def __init__(
@@ -61,26 +61,25 @@ class Archive:
         by: Attribution = ANONYMOUS,
         only_if: Callable[[Record], bool] = lambda _: True,
     ) -> list[str]:
-        """Put records away with their vectors and all that would be deleted with them; returns the archive ids.
+        """Archive records with their vectors and dependents; returns the archive ids.
 
-        Records that do not exist inside the scope are left out, and those that `only_if` says no to when nobody else
-        can change them any more.
+        Records outside of the scope are skipped, and those for which `only_if` is false once they are locked.
         """
         _archivable(cls)
-        wanted = _several(ids)
+        wanted = _id_list(ids)
         because = _checked_cause(cause)
 
         def move(tx: Transaction) -> list[str]:
             records = [record for record in tx.lock(cls, wanted, scope) if only_if(record)]
             bundles = self._bundles(tx, cls, records)
             tx.delete(cls, [record.key for record in records], scope, action="archive")
-            # Taken when all is deleted, so that no version that this made is younger.
+            # After the deletion, so that the versions it created are not newer.
             moment = clock.now()
             archived = [pack(bundle, because, self._masked(reason), tx.by.author, moment) for bundle in bundles]
             tx.create(*archived)
             return [each.id for each in archived]
 
-        return self._storage.write(move, _because(by, reason))
+        return self._storage.write(move, _with_reason(by, reason))
 
     def _masked(self, reason: str | None) -> str | None:
         return None if reason is None else self._storage.masked(reason)
@@ -103,10 +102,10 @@ class Archive:
         bundle = Bundle(record, vectors, ())
 
         def keep(tx: Transaction) -> str:
-            (archive_id,) = put_aside(tx, [(bundle, self._masked(reason))], because)
+            (archive_id,) = archive_unstored(tx, [(bundle, self._masked(reason))], because)
             return archive_id
 
-        return self._storage.write(keep, _because(by, reason))
+        return self._storage.write(keep, _with_reason(by, reason))
 
     def restore(
         self,
@@ -115,13 +114,13 @@ class Archive:
         by: Attribution = ANONYMOUS,
         cls: type[Record] | None = None,
     ) -> list[Record]:
-        """Bring records back exactly as they were, by archive ids or record ids; returns them.
+        """Restore records exactly as they were, by archive ids or record ids; returns them.
 
-        Of a record that was archived more than once the newest comes back. Where a record with the same id exists
-        again, that is an `AlreadyExistsError` and nothing is restored; only a newer version that was quarantined takes
-        the place of the older one, which stays in its history.
+        If a record was archived several times, the newest is restored. If a record with the same id exists,
+        AlreadyExistsError is raised and nothing is restored, except that a quarantined newer version replaces the older
+        one.
         """
-        wanted = _several(ids)
+        wanted = _id_list(ids)
 
         def bring(tx: Transaction) -> list[Record]:
             taken = [self._taken(tx, each, scope, cls) for each in wanted]
@@ -132,7 +131,7 @@ class Archive:
                 self._bring_dependents(tx, bundle)
             return [tx.require(type(bundle.record), bundle.record.key, _EVERYWHERE) for bundle in bundles]
 
-        return self._storage.write(bring, _because(by, "restored from the archive"))
+        return self._storage.write(bring, _with_reason(by, "restored from the archive"))
 
     def get(self, archive_id: str, scope: Scope) -> ArchivedRecord | None:
         """The archived record with this archive id inside the scope, or None."""
@@ -149,7 +148,7 @@ class Archive:
         limit: int | None = 100,
         after: Cursor | None = None,
     ) -> list[ArchivedRecord]:
-        """What is in the archive, newest first: of a kind, for a cause, of these records, of a span of time."""
+        """Archived records, newest first, filtered by kind, cause, record ids and time."""
         where = _where(cls, cause, record_ids, since, until)
         return self._storage.find(ArchivedRecord, scope, where, NEWEST_FIRST, limit, after)
 
@@ -160,7 +159,7 @@ class Archive:
         cause: ArchiveCause | str | None = None,
         until: datetime | None = None,
     ) -> int:
-        """How many records are in the archive."""
+        """The number of archived records."""
         return self._storage.count(ArchivedRecord, scope, _where(cls, cause, None, None, until))
 
     def record(self, archived: ArchivedRecord) -> Record:
@@ -178,19 +177,20 @@ class Archive:
         scrub: bool = True,
         soft_deleted: bool = True,
     ) -> int:
-        """Delete for good what was archived or softly deleted before a retention window; returns how many records.
+        """Delete permanently what was archived or soft-deleted before a retention period; returns the number of
+        records.
 
-        Their history goes with them, and every copy of their text (see `alma.memory.erasure`). `older_than` is how long
-        ago it was put away at least, or the moment before which. `ids` limits it to some archive ids, and `cause` to
-        what was archived for it; what was softly deleted is not in the archive, and then stays. Unless `scrub` is False
-        the store's files are then rewritten, so that no text is left in them (see `StorageBackend.scrub`).
+        History and all copies of the text are erased too (see `alma.memory.erasure`). `older_than` is an age or a
+        moment. `ids` limits the purge to some archive ids, and `cause` to what was archived for it, which excludes
+        soft-deleted memories. Unless `scrub` is False, the files of the store are rewritten, so that no text is left in
+        them (see `StorageBackend.scrub`).
         """
         moment = _moment_of(older_than)
         where = _where(cls, cause, None, None, moment)
         if ids is not None:
             where = And(where, In("id", list(ids)))
         purged = 0
-        while rows := self._storage.find(ArchivedRecord, scope, where, limit=_PURGED_AT_ONCE):
+        while rows := self._storage.find(ArchivedRecord, scope, where, limit=_BATCH_SIZE):
             purged += self._storage.write(lambda tx, rows=rows: self._purge(tx, rows, scope), by)  # type: ignore[misc]
         if soft_deleted and ids is None and cause is None and cls in (None, Memory):
             purged += self._purge_deleted(moment, scope, by)
@@ -198,7 +198,7 @@ class Archive:
             self._traces.clear()
         return purged
 
-    # ------------------------------------------------------------------ the steps
+    # ------------------------------------------------------------------ internals
 
     def _bundles(self, tx: Transaction, cls: type[Record], records: Sequence[Record]) -> list[Bundle]:
         keys = [str(record.key) for record in records]
@@ -209,14 +209,14 @@ class Archive:
         return [Bundle(r, tuple(vectors[str(r.key)]), tuple(dependents.get(str(r.key), ()))) for r in records]
 
     def _taken(self, tx: Transaction, wanted: str, scope: Scope, cls: type[Record] | None) -> ArchivedRecord:
-        """The archived record that is meant, taken out of the archive."""
+        """Take the archived record with this archive or record id out of the archive."""
         meant = Or(Compare("id", "eq", wanted), Compare("record_id", "eq", wanted))
         found = tx.find(ArchivedRecord, scope, And(meant, _where(cls, None, None, None, None)), NEWEST_FIRST)
         found = [each for each in found if each.id == wanted] or found
         kinds = sorted({each.kind for each in found})
         if len(kinds) > 1:
             raise ValidationError("archive", "id", wanted, f"is ambiguous: name the kind, {' or '.join(kinds)}")
-        # Somebody else may have restored it since it was looked for.
+        # Another process may have restored it since.
         if not found or not tx.delete(ArchivedRecord, [found[0].id], scope):
             raise NotFoundError("archived record", wanted)
         return found[0]
@@ -225,7 +225,7 @@ class Archive:
         for dependent in bundle.dependents:
             missing = _missing_target(tx, dependent)
             if missing is not None:
-                _hand_over(tx, dependent, *missing)
+                _attach_or_drop(tx, dependent, *missing)
             elif not tx.lock(type(dependent), [dependent.key], _EVERYWHERE):
                 tx.create(dependent, action="restore")
 
@@ -233,7 +233,7 @@ class Archive:
         held = tx.lock(ArchivedRecord, [row.id for row in rows], scope)
         bundles = [unpack(row) for row in held]
         gone = [(b.record, *b.dependents) for b in bundles]
-        # A record with the same id may have come since, whose history is its own.
+        # A newer record may have the same id; its history is kept.
         until = [row.archived_at for row, each in zip(held, gone, strict=True) for _ in each]
         erase_copies(tx, [record for each in gone for record in each], until)
         tx.delete(ArchivedRecord, [row.id for row in held], scope)
@@ -241,24 +241,24 @@ class Archive:
         return len(held)
 
     def _purge_deleted(self, until: datetime, scope: Scope, by: Attribution) -> int:
-        """Erase the memories that were softly deleted up to a moment, batch by batch."""
+        """Erase memories that were soft-deleted before a moment, in batches."""
         old = And(Compare("is_active", "eq", False), Compare("updated_at", "le", until))
         ids = [str(key) for (key,) in self._storage.values(Memory, ("id",), scope, old)]
         purged = 0
 
         def purge(tx: Transaction, batch: Sequence[str]) -> int:
-            # A deletion may have been taken back since it was found.
+            # The deletion may have been undone since.
             held = [memory for memory in tx.lock(Memory, batch, scope) if matches(old, memory)]
             erase(tx, held, scope, action="purge")
             return len(held)
 
-        for start in range(0, len(ids), _PURGED_AT_ONCE):
-            batch = ids[start : start + _PURGED_AT_ONCE]
+        for start in range(0, len(ids), _BATCH_SIZE):
+            batch = ids[start : start + _BATCH_SIZE]
             purged += self._storage.write(lambda tx, batch=batch: purge(tx, batch), by)  # type: ignore[misc]
         return purged
 
 
-def put_aside(tx: Transaction, bundles: Iterable[tuple[Bundle, str | None]], cause: ArchiveCause) -> list[str]:
+def archive_unstored(tx: Transaction, bundles: Iterable[tuple[Bundle, str | None]], cause: ArchiveCause) -> list[str]:
     """Archive records that were never stored, each with its reason; returns the archive ids."""
     rows = [pack(bundle, cause, reason, tx.by.author, clock.now()) for bundle, reason in bundles]
     tx.create(*rows)
@@ -266,15 +266,15 @@ def put_aside(tx: Transaction, bundles: Iterable[tuple[Bundle, str | None]], cau
     return [row.id for row in rows]
 
 
-def let_wait(tx: Transaction, archived: ArchivedRecord, dependents: Iterable[Record]) -> None:
-    """Let records that hang on an archived one come back with it."""
+def attach_dependents(tx: Transaction, archived: ArchivedRecord, dependents: Iterable[Record]) -> None:
+    """Attach dependents to an archived record, to be restored with it."""
     bundle = unpack(archived)
     waiting = replace(bundle, dependents=(*bundle.dependents, *dependents))
     tx.save(pack(waiting, archived.cause, archived.reason, archived.archived_by, archived.archived_at, archived.id))
 
 
 def _unpack_into(tx: Transaction, bundle: Bundle, cause: ArchiveCause) -> None:
-    """Store a record with the vectors it had; those of the store's own model are part of the record itself."""
+    """Store a record with its vectors; the vector of the store's own model is part of the record."""
     record, cls, key = bundle.record, type(bundle.record), str(bundle.record.key)
     name = cls.spec.vector_field
     own = [each.vector for each in bundle.vectors if each.model == tx.embedding_model and each.part == 0]
@@ -301,7 +301,7 @@ def _is_newer_version(tx: Transaction, record: Record) -> bool:
 
 
 def _missing_target(tx: Transaction, dependent: Record) -> tuple[str, str] | None:
-    """The kind and id of something the record hangs on that is not there."""
+    """The kind and id of a referenced record that does not exist."""
     for reference in dependent.spec.references:
         target = getattr(dependent, reference.field)
         if reference.must_exist and not tx.lock(kind_named(reference.kind), [target], _EVERYWHERE):
@@ -309,15 +309,15 @@ def _missing_target(tx: Transaction, dependent: Record) -> tuple[str, str] | Non
     return None
 
 
-def _hand_over(tx: Transaction, dependent: Record, kind: str, record_id: str) -> None:
-    """Let a relation wait for its other end, if that is in the archive as well; else it has ended with it."""
+def _attach_or_drop(tx: Transaction, dependent: Record, kind: str, record_id: str) -> None:
+    """Attach a relation to its other end if that is archived; otherwise drop it."""
     other_end = And(Compare("kind", "eq", kind), Compare("record_id", "eq", record_id))
     for archived in tx.find(ArchivedRecord, _EVERYWHERE, other_end, NEWEST_FIRST, limit=1):
-        let_wait(tx, archived, [dependent])
+        attach_dependents(tx, archived, [dependent])
 
 
 def _events(action: str, rows: Sequence[ArchivedRecord], by: Attribution) -> list[AuditEvent]:
-    """What the log says about records that have no row of their own."""
+    """Audit events for archived records."""
     ordered = sorted(rows, key=lambda row: row.kind)
     return [_event(action, kind, [r.record_id for r in group], by) for kind, group in groupby(ordered, _kind_of)]
 
@@ -363,7 +363,7 @@ def _where(
 
 
 def _archivable(cls: type[Record]) -> str:
-    """The kind's name, if it is one that can be put away."""
+    """The name of the kind, if it can be archived."""
     if spec_of(cls) not in [each.spec for each in ARCHIVABLE]:
         names = ", ".join(each.spec.kind for each in ARCHIVABLE)
         raise UnsupportedOperation(f"{cls.spec.kind} records cannot be archived; those of {names} can")
@@ -377,20 +377,20 @@ def _checked_cause(cause: ArchiveCause | str) -> ArchiveCause:
         raise ValidationError("archive", "cause", cause, f"must be one of {', '.join(ArchiveCause)}") from None
 
 
-def _several(ids: str | Iterable[str]) -> list[str]:
+def _id_list(ids: str | Iterable[str]) -> list[str]:
     if not isinstance(ids, Iterable):
         raise ValidationError("archive", "ids", ids, "must be an id or a list of ids")
     return [ids] if isinstance(ids, str) else list(dict.fromkeys(ids))
 
 
 def moment_before(moment: datetime, period: timedelta, act: str, name: str) -> datetime:
-    """So long before a moment; `name` is what the caller of an act calls the period."""
+    """A moment minus a period; `act` and `name` are used in errors."""
     if period < timedelta(0):
         raise ValidationError(act, name, period, "must not be negative")
     try:
         return moment - period
     except OverflowError:
-        raise ValidationError(act, name, period, "is further back than time goes") from None
+        raise ValidationError(act, name, period, "is before the first date that can be stored") from None
 
 
 def _moment_of(older_than: timedelta | datetime) -> datetime:
@@ -402,7 +402,7 @@ def _moment_of(older_than: timedelta | datetime) -> datetime:
         raise ValidationError("purge", "older_than", older_than, f"{exc}, or a timedelta") from None
 
 
-def _because(by: Attribution, reason: str | None) -> Attribution:
-    """The attribution with the reason of the act, unless the caller gave one."""
+def _with_reason(by: Attribution, reason: str | None) -> Attribution:
+    """The attribution with the reason of the operation, unless it has one."""
     checked_by("archive", by)
     return by if by.reason is not None or not reason or not reason.strip() else replace(by, reason=reason)

@@ -1,4 +1,4 @@
-"""Packing: a record with its vectors and dependents as one row of the archive, and back without loss."""
+"""Archive rows: a record with its vectors and dependents as one row, and back."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from alma.storage.document import from_document, to_document, unpacked_record
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A record, its vectors of every model, and the records that hang on it."""
+    """A record, its vectors of every model, and the records that depend on it."""
 
     record: Record
     vectors: tuple[RecordVector, ...]
@@ -34,7 +34,7 @@ def pack(
     moment: datetime,
     archive_id: str | None = None,
 ) -> ArchivedRecord:
-    """The bundle as a row of the archive."""
+    """The bundle as an archive row."""
     record = bundle.record
     return ArchivedRecord(
         id=archive_id or new_id(),
@@ -45,7 +45,7 @@ def pack(
         user_id=getattr(record, "user_id", None),
         project_id=getattr(record, "project_id", None),
         session_id=getattr(record, "session_id", None),
-        # A general memory has no agent of its own; the one that wrote it may look for it.
+        # A general memory has no agent; it is found under the agent that wrote it.
         agent=getattr(record, "agent", None) or getattr(record, "source_agent", None),
         document=_text(_document(record)),
         vectors=_text([_packed_vector(each) for each in bundle.vectors]),
@@ -56,7 +56,7 @@ def pack(
 
 
 def unpack(archived: ArchivedRecord) -> Bundle:
-    """What a row of the archive holds."""
+    """The bundle in an archive row."""
     dependents: Sequence[dict[str, object]] = json.loads(archived.dependents)
     return Bundle(
         record=unpacked_record(archived),

@@ -1,4 +1,4 @@
-"""Audit: who did what to which record, from where and how it went; and whether the log still says so."""
+"""Audit: who did what to which record, from where and with which result; reading and verifying the log."""
 
 from __future__ import annotations
 
@@ -24,59 +24,59 @@ from alma.storage.base import ChainHead, StorageBackend, Transaction, checked_st
 
 _log = logging.getLogger("alma.memory")
 _PAGE = 1000
-_MOST_EVENTS = 1000
-_LONGEST_ERROR = 500
-_MOST_IDS = 500
+_MAX_EVENTS = 1000
+_MAX_ERROR_LENGTH = 500
+_MAX_IDS_PER_EVENT = 500
 _EVERYWHERE = Scope.everywhere()
 _BY_NUMBER = (Order("id"),)
-_PLACE = ("id", "chain", "chain_position", "chain_hash")
+_POSITION_FIELDS = ("id", "chain", "chain_position", "chain_hash")
 Mask = Callable[[str], str]
 _HIDDEN = "***"
-_LONGEST_VALUE = 200
-_MOST_ITEMS = 50
-_DEEPEST = 6
-# Names of what carries secrets, beside the names of secrets themselves.
-_CARRIER = re.compile(r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|dsn|connection_?string)$", re.IGNORECASE)
+_MAX_VALUE_LENGTH = 200
+_MAX_ITEMS = 50
+_MAX_DEPTH = 6
+# Names of values that contain secrets, besides the names of secrets themselves.
+_SECRET_CARRIER = re.compile(r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|dsn|connection_?string)$", re.IGNORECASE)
 _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-# What memories say belongs to their own records, which can be deleted; of it only the length is noted.
+# Content can be erased from records but not from the log, so only its length is logged.
 _CONTENT_NAMES = frozenset(("content", "content_json", "text", "summary", "embedding", "vector", "state_data"))
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Who asked for what is being done, and how, as far as whoever was asked knows."""
+class RequestContext:
+    """Who requested the current operation, and the request as far as it is known."""
 
     by: Attribution = ANONYMOUS
     request: Mapping[str, Any] | None = None
 
 
-_NOBODY = Asked()
-_ASKED: ContextVar[Asked] = ContextVar("asked", default=_NOBODY)
+_UNKNOWN = RequestContext()
+_CONTEXT: ContextVar[RequestContext] = ContextVar("alma_request", default=_UNKNOWN)
 
 
 @contextmanager
-def asked_by(by: Attribution, request: Mapping[str, Any] | None = None) -> Iterator[None]:
-    """What is done inside was asked for like this: what is called without knowing may look it up, in `asked`."""
-    before = _ASKED.set(Asked(by, request))
+def request_context(by: Attribution, request: Mapping[str, Any] | None = None) -> Iterator[None]:
+    """Set the request context for the code inside the block."""
+    before = _CONTEXT.set(RequestContext(by, request))
     try:
         yield
     finally:
-        _ASKED.reset(before)
+        _CONTEXT.reset(before)
 
 
-def asked() -> Asked:
-    """Who asked for what is being done."""
-    return _ASKED.get()
+def current_request() -> RequestContext:
+    """The request context of the current operation."""
+    return _CONTEXT.get()
 
 
 def mask_secrets(text: str) -> str:
-    """The text as the redactor leaves it."""
+    """The text with its secrets masked by the default redactor."""
     return redact_text(text).text
 
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """Events, newest first, and the number to go on behind; None where there are no more."""
+    """Events, newest first; `next_before` continues after them and is None at the end."""
 
     events: tuple[AuditEvent, ...]
     next_before: int | None
@@ -89,9 +89,9 @@ class AuditPage:
 
 
 class AuditTrail:
-    """The audit log of a store. Writes log themselves; failures and, where switched on, reads are recorded here.
+    """The audit log of a store. Writes are logged by the store; failures and optionally reads are recorded here.
 
-    `mask` hides secrets in what is logged of a request.
+    `mask` hides secrets in logged requests.
     """
 
     def __init__(self, storage: StorageBackend, *, log_reads: bool = False, mask: Mask = mask_secrets) -> None:
@@ -99,7 +99,7 @@ class AuditTrail:
         self._log_reads = log_reads
         self._mask = mask
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ reading
 
     def find(
         self,
@@ -115,12 +115,12 @@ class AuditTrail:
         limit: int = 100,
         before: int | None = None,
     ) -> AuditPage:
-        """The events inside the scope that fit every given filter, newest first, from before the number `before`.
+        """The events inside the scope that match every given filter, newest first, with numbers below `before`.
 
-        `resource_id` also finds acts on many records at once that touched it; `until` is excluded.
+        `resource_id` also finds events of bulk operations on that record; `until` is excluded.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MOST_EVENTS:
-            raise ValidationError("audit", "limit", limit, f"must be a whole number from 1 to {_MOST_EVENTS:,}")
+        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_EVENTS:
+            raise ValidationError("audit", "limit", limit, f"must be a whole number from 1 to {_MAX_EVENTS:,}")
         equal = {"agent_id": agent, "action": action, "resource_type": resource_type, "success": success}
         parts: list[Predicate] = [Compare(name, "eq", value) for name, value in equal.items() if value is not None]
         if resource_id is not None:
@@ -147,16 +147,16 @@ class AuditTrail:
         resource_id: str = "*",
         request: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record that something was tried and refused or went wrong, in a transaction of its own.
+        """Record that an operation was refused or failed, in a separate transaction.
 
-        To be called when the transaction that failed has ended: inside it, the event would vanish with the rest.
+        Call it after the failed transaction has ended: inside it, the event would be rolled back.
         """
         if self._storage.is_writing:
             raise StorageError("a failure must be recorded after the transaction that failed has ended, not inside it")
         message = f"{type(error).__name__}: {error}" if isinstance(error, BaseException) else error
-        # Nothing may have this id, so it can be any text.
+        # The id may not exist and can be any text.
         named = self._mask(resource_id)
-        self._save(action, resource_type, [named], by, request, short(message, self._mask, _LONGEST_ERROR))
+        self._save(action, resource_type, [named], by, request, short(message, self._mask, _MAX_ERROR_LENGTH))
 
     @contextmanager
     def attempt(
@@ -168,14 +168,14 @@ class AuditTrail:
         resource_id: str = "*",
         request: Mapping[str, Any] | None = None,
     ) -> Iterator[None]:
-        """What is done inside is tried: an error of ALMA's is recorded as a failure, once, and goes on its way.
+        """Record an ALMAError raised inside the block as a failure, once, and raise it again.
 
-        Inside a transaction it is not: whoever ended that can say what became of it.
+        Inside a transaction nothing is recorded; the caller that ends the transaction does so.
         """
         try:
             yield
         except ALMAError as exc:
-            # A store that fails could not write that down either, and would only let the caller wait again.
+            # A store that is down cannot record the failure either.
             down = isinstance(exc, StorageError) and not isinstance(exc, ConflictError)
             if not down and not exc.audited and not self._storage.is_writing:
                 exc.audited = self._recorded(action, resource_type, exc, by, resource_id, request)
@@ -194,7 +194,7 @@ class AuditTrail:
         try:
             self.record_failure(action, resource_type, exc, by, resource_id=named, request=request)
         except ALMAError as second:
-            # What was wrong first is what the caller must hear of.
+            # The first error is the one to report.
             _log.warning("a failure could not be recorded", extra={"action": action, "error": str(second)})
             return False
         return True
@@ -208,7 +208,7 @@ class AuditTrail:
         action: str = "read",
         request: Mapping[str, Any] | None = None,
     ) -> None:
-        """Record that these records were read or found, if this trail logs reads; otherwise do nothing."""
+        """Record that these records were read or found, if the trail logs reads."""
         if self._log_reads:
             self._save(action, resource_type, list(resource_ids), by, request, None)
 
@@ -225,7 +225,7 @@ class AuditTrail:
         checked_by("audit", by)
         if by.reason is not None:
             details["reason"] = self._mask(by.reason)
-        chunks = [ids[start : start + _MOST_IDS] for start in range(0, len(ids), _MOST_IDS)] or [[]]
+        chunks = [ids[start : start + _MAX_IDS_PER_EVENT] for start in range(0, len(ids), _MAX_IDS_PER_EVENT)] or [[]]
         moment = clock.now()
         events = [
             AuditEvent(
@@ -250,13 +250,14 @@ class AuditTrail:
     # ------------------------------------------------------------------ verifying
 
     def heads(self) -> list[ChainHead]:
-        """Where the log ends now; kept elsewhere and given to `verify` later, it proves that nothing was redone."""
+        """The current heads of the audit chains; kept elsewhere and passed to `verify` later, they prove that the log
+        was not rewritten."""
         return self._storage.audit_heads()
 
     def verify(self, anchors: Iterable[ChainHead] = ()) -> Verification:
-        """Go through the whole log and tell of every event that was changed, removed or inserted.
+        """Check the whole log and report every event that was changed, removed or inserted.
 
-        `anchors` are heads that were noted earlier: each must still be part of its chain.
+        `anchors` are heads that were noted earlier; each must still be part of its chain.
         """
         with self._storage.snapshot() as tx:
             check = ChainCheck(tx.audit_heads(), anchors)
@@ -266,14 +267,14 @@ class AuditTrail:
 
 
 def _whole_log(tx: Transaction) -> Iterator[AuditEvent | Unreadable]:
-    """Every event by number; of one that cannot be read any more, the place that it has."""
+    """Every event by number; an unreadable event is replaced by its position."""
     last: int | None = None
     while True:
         behind = EVERYTHING if last is None else Compare("id", "gt", last)
         try:
             page: Sequence[AuditEvent | Unreadable] = tx.find(AuditEvent, _EVERYWHERE, behind, _BY_NUMBER, _PAGE)
         except StorageError:
-            rows = tx.values(AuditEvent, _PLACE, _EVERYWHERE, behind, _BY_NUMBER, _PAGE)
+            rows = tx.values(AuditEvent, _POSITION_FIELDS, _EVERYWHERE, behind, _BY_NUMBER, _PAGE)
             page = [_read_again(tx, Unreadable(*row)) for row in rows]
         yield from page
         if len(page) < _PAGE:
@@ -290,12 +291,12 @@ def _read_again(tx: Transaction, place: Unreadable) -> AuditEvent | Unreadable:
 
 
 def sanitized(request: Mapping[str, Any], mask: Mask = mask_secrets) -> JsonObject:
-    """A request as it may be logged: secrets hidden, content by its length alone, long values cut."""
+    """A request as it is logged: secrets masked, content replaced by its length, long values cut."""
     return _object(request, mask, 0)
 
 
-def short(text: str, mask: Mask = mask_secrets, longest: int = _LONGEST_VALUE) -> str:
-    """A text without secrets, NULs and lone surrogates, cut where it is long."""
+def short(text: str, mask: Mask = mask_secrets, longest: int = _MAX_VALUE_LENGTH) -> str:
+    """A text with secrets masked, without NULs and lone surrogates, cut to length."""
     clean = mask(text.encode("utf-8", "replace").decode().replace("\x00", ""))
     return clean if len(clean) <= longest else f"{clean[: longest - 1]}…"
 
@@ -309,8 +310,8 @@ def _named(name: str, value: Any, mask: Mask, depth: int) -> JsonValue:
 
 
 def _hides(name: str) -> bool:
-    """Whether all that stands under this name is hidden, whatever it looks like."""
-    return is_secret_name(name) or _CARRIER.search(name) is not None
+    """Whether any value under this name is masked."""
+    return is_secret_name(name) or _SECRET_CARRIER.search(name) is not None
 
 
 def _value(value: Any, mask: Mask, depth: int) -> JsonValue:
@@ -320,7 +321,7 @@ def _value(value: Any, mask: Mask, depth: int) -> JsonValue:
         return value if abs(value) < 1e300 else str(value)
     if isinstance(value, str):
         return short(value, mask)
-    if depth >= _DEEPEST:
+    if depth >= _MAX_DEPTH:
         return "…"
     if isinstance(value, Mapping):
         return _object(value, mask, depth + 1)
@@ -334,4 +335,4 @@ def _object(given: Mapping[Any, Any], mask: Mask, depth: int) -> JsonObject:
 
 
 def _first(items: Any) -> list[Any]:
-    return list(items)[:_MOST_ITEMS]
+    return list(items)[:_MAX_ITEMS]

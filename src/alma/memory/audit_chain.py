@@ -1,4 +1,4 @@
-"""Checking the audit chains: one pass over the log by number, with each chain's last hash in hand."""
+"""Verify the audit chains in one pass over the log, keeping the last hash of each chain."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from alma.storage.base import ChainHead
 from alma.storage.chain import digest, digest_before_erasure, seal
 
 Tampering = Literal["changed", "removed", "inserted"]
-# Under this name the event of an erasure lists the events that lost their details, each with its seal.
+# The key under which the event of an erasure lists the events whose details were erased, each with its seal.
 ERASED_EVENTS = "erased_events"
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is not as it was written: what happened, to which event where that is known, in a sentence."""
+    """A change of the log: its kind, the event if known, and a message."""
 
     kind: Tampering
     event_id: int | None
@@ -31,10 +31,10 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What a look at the whole log found.
+    """The result of verifying the whole log.
 
-    `first_id` is the number of the first chained event; what lies before it, `unchained` events, was written before
-    the store kept chains and is only counted.
+    `first_id` is the first chained event; `unchained` events before it were written before the store kept chains and
+    are only counted.
     """
 
     checked: int
@@ -53,7 +53,7 @@ class Verification:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """An event that says nothing that could be read, at the place that it has."""
+    """The position of an event that cannot be read."""
 
     id: int | None
     chain: int | None
@@ -62,7 +62,7 @@ class Unreadable:
 
 
 class ChainCheck:
-    """Sees every event in the order of its number and remembers what does not fit."""
+    """Takes every event in the order of its number and collects findings."""
 
     def __init__(self, heads: Sequence[ChainHead], anchors: Iterable[ChainHead] = ()) -> None:
         self._heads = {head.chain: head for head in heads}
@@ -76,9 +76,9 @@ class ChainCheck:
         self._checked = 0
         self._unchained = 0
         self._findings: list[Finding] = []
-        # Chains that have an event whose hash covers a digest of its details: all that follow are such.
+        # Chains in which hashes cover a digest of the details, from some event on.
         self._erasable: set[int] = set()
-        # Older events that are not as they were written, unless a later one says that their details were erased.
+        # Changed events, unless a later event proves that their details were erased.
         self._unproven: dict[str, tuple[str, Finding]] = {}
 
     def see(self, event: AuditEvent | Unreadable) -> None:
@@ -87,19 +87,19 @@ class ChainCheck:
             return
         if not _are_numbers(event.chain, event.chain_position):
             self._checked += 1
-            self._note("changed", event.id, "has a place that is none")
+            self._add_finding("changed", event.id, "has a place that is none")
             return
         if self._first_id is None:
             self._first_id = event.id
         self._checked += 1
         end = self._ends.get(event.chain, ChainHead(event.chain))
         if event.chain_position <= end.length:
-            self._note("inserted", event.id, "takes the place of another one in its chain")
+            self._add_finding("inserted", event.id, "takes the place of another one in its chain")
             return
         if event.chain_position > end.length + 1:
-            self._note_gap(event, end)
+            self._add_gap(event, end)
         elif isinstance(event, Unreadable):
-            self._note("changed", event.id, "is not as it was written, it cannot be read")
+            self._add_finding("changed", event.id, "is not as it was written, it cannot be read")
         else:
             self._check_statement(event, end.hash)
         self._check_anchor(event)
@@ -107,7 +107,7 @@ class ChainCheck:
         self._last_ids[event.chain] = event.id or 0
 
     def finished(self) -> Verification:
-        """All that was found, once every event was seen."""
+        """The verification, once every event was seen."""
         self._findings.extend(finding for _, finding in self._unproven.values())
         for chain in sorted(self._heads.keys() | self._ends.keys()):
             self._check_end(chain, self._ends.get(chain, ChainHead(chain)))
@@ -120,16 +120,16 @@ class ChainCheck:
                 )
         return Verification(self._checked, len(self._heads), self._unchained, self._first_id, tuple(self._findings))
 
-    # ------------------------------------------------------------------ what may be wrong
+    # ------------------------------------------------------------------ findings
 
     def _check_statement(self, event: AuditEvent, before: str) -> None:
         chain = event.chain or 0
-        if _is(digest, event, before):
+        if _hash_matches(digest, event, before):
             if event.details_json is not None or event.error_message is not None:
                 self._erasable.add(chain)
-                self._believe(event)
+                self._accept_erasures(event)
             return
-        if chain not in self._erasable and _is(digest_before_erasure, event, before):
+        if chain not in self._erasable and _hash_matches(digest_before_erasure, event, before):
             return
         last = self._last_ids.get(chain)
         beside = "" if last is None else f"(or {last}, which it follows) "
@@ -140,8 +140,8 @@ class ChainCheck:
                 return
         self._findings.append(finding)
 
-    def _believe(self, event: AuditEvent) -> None:
-        """Take the word of an event that is as it was written for older ones whose details it says it erased."""
+    def _accept_erasures(self, event: AuditEvent) -> None:
+        """Accept that the details of older events were erased if an intact event lists them with their seals."""
         details = event.details_json or {}
         erased = details.get(ERASED_EVENTS)
         for event_id, sealed in erased.items() if isinstance(erased, dict) else ():
@@ -152,9 +152,9 @@ class ChainCheck:
         if self._first_id is None and event.chain_hash is None:
             self._unchained += 1
         else:
-            self._note("inserted", event.id, "has no place in any chain, but came after the first that has")
+            self._add_finding("inserted", event.id, "has no place in any chain, but came after the first that has")
 
-    def _note_gap(self, event: AuditEvent | Unreadable, end: ChainHead) -> None:
+    def _add_gap(self, event: AuditEvent | Unreadable, end: ChainHead) -> None:
         missing = (event.chain_position or 0) - end.length - 1
         before = self._last_ids.get(event.chain or 0)
         where = f"before event {event.id}" if before is None else f"between the events {before} and {event.id}"
@@ -163,7 +163,7 @@ class ChainCheck:
     def _check_anchor(self, event: AuditEvent | Unreadable) -> None:
         noted = self._anchors[event.chain or 0].get(event.chain_position or 0)
         if noted is not None and noted != event.chain_hash:
-            self._note("changed", event.id, "or one before it was changed since its hash was noted")
+            self._add_finding("changed", event.id, "or one before it was changed since its hash was noted")
 
     def _check_end(self, chain: int, end: ChainHead) -> None:
         head = self._heads.get(chain)
@@ -174,9 +174,9 @@ class ChainCheck:
             gone = _events(head.length - end.length)
             self._findings.append(Finding("removed", None, f"{gone} removed from the end of chain {chain}"))
         elif end.length > head.length:
-            self._note("inserted", last, f"lies behind the end of chain {chain}")
+            self._add_finding("inserted", last, f"lies behind the end of chain {chain}")
         elif end.hash != head.hash:
-            self._note("changed", last, f"is not the one that chain {chain} ended with")
+            self._add_finding("changed", last, f"is not the one that chain {chain} ended with")
 
     def _check_unchained(self) -> None:
         counted = sum(head.unchained for head in self._heads.values())
@@ -187,21 +187,21 @@ class ChainCheck:
             more = f"{self._unchained - counted:,} more events than there were lie before the chains"
             self._findings.append(Finding("inserted", None, more))
 
-    def _note(self, kind: Tampering, event_id: int | None, what: str) -> None:
+    def _add_finding(self, kind: Tampering, event_id: int | None, what: str) -> None:
         self._findings.append(Finding(kind, event_id, f"event {event_id} {what}"))
 
 
 def _are_numbers(*values: object) -> bool:
-    """SQLite takes anything in the place of a number."""
+    """Whether all are integers; SQLite accepts any value in an integer column."""
     return all(isinstance(value, int) for value in values)
 
 
-def _is(digested: Callable[[AuditEvent, str], str], event: AuditEvent, before: str) -> bool:
-    """Whether an event has the hash that it must have behind the one before it."""
+def _hash_matches(digested: Callable[[AuditEvent, str], str], event: AuditEvent, before: str) -> bool:
+    """Whether the hash of an event matches, given the hash before it."""
     try:
         return digested(event, before) == event.chain_hash
     except (TypeError, ValueError):
-        # Something stands where a text or a moment must.
+        # A column has a value of the wrong type.
         return False
 
 

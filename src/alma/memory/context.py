@@ -1,4 +1,4 @@
-"""Working context: what matters now, for this activity, these files and this branch, within a token budget."""
+"""Working context: what matters now for an activity, files and a branch, within a token budget."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.memory.filters import ALIVE, seen_from_here, viewer
+from alma.memory.filters import ALIVE, viewer, visible_in_session
 from alma.memory.git import GitContext
 from alma.memory.layers import LayerPlan, route_layers
 from alma.memory.search import search
@@ -29,22 +29,22 @@ from alma.retrieval.supersession import successors_of
 from alma.storage.base import StorageBackend
 from alma.tokens import count_tokens
 
-_EACH = 8
-_MOST_FILES = 50
-_MOST_TASKS = 2_000
-_AT_ONCE = 32
-# No index knows what stands inside of contexts, so that only the newest memories are looked into.
-_LOOKED_INTO = 5_000
-_LONGEST_SHOWN = 600
+_MAX_PER_SECTION = 8
+_MAX_FILES = 50
+_MAX_TASKS = 2_000
+_BATCH_SIZE = 32
+# Contexts are not indexed, so only the newest memories are scanned.
+_MAX_SCANNED = 5_000
+_MAX_TEXT_LENGTH = 600
 _NEWEST = (Order("created_at", "desc"),)
-_DONE = ("done", "completed", "closed", "cancelled", "failed")
+_DONE_STATUSES = ("done", "completed", "closed", "cancelled", "failed")
 _OPEN_ITEMS = tuple(status for status in WorkItemStatus if status not in (WorkItemStatus.DONE, WorkItemStatus.FAILED))
 _ABOUT_FILES = ("error", "solution", "decision", "insight", "pattern")
 
 
 @dataclass(frozen=True, slots=True)
 class ContextItem:
-    """Something that matters now: the record, the section it stands in and why it is there."""
+    """A record that matters now, its section and the reason."""
 
     record: Record
     section: str
@@ -58,7 +58,7 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True)
 class WorkingContext:
-    """What matters now, section by section, and what there was no room for."""
+    """What matters now by section, and what did not fit into the budget."""
 
     items: tuple[ContextItem, ...]
     left_out: tuple[ContextItem, ...]
@@ -67,7 +67,7 @@ class WorkingContext:
     degraded: str = ""
 
     def section(self, name: str) -> tuple[ContextItem, ...]:
-        """The items of one section, most telling first."""
+        """The items of one section, most relevant first."""
         return tuple(item for item in self.items if item.section == name)
 
     def to_prompt(self) -> str:
@@ -75,11 +75,11 @@ class WorkingContext:
         return _written(self.items)
 
 
-Place = Callable[[], Iterable[tuple[Record, str]]]
+SectionReader = Callable[[], Iterable[tuple[Record, str]]]
 
 
 class ContextReader:
-    """Gathers what matters now from every place that knows something."""
+    """Gathers the working context from the store."""
 
     def __init__(self, storage: StorageBackend, retrieval: RetrievalEngine) -> None:
         self._storage = storage
@@ -95,20 +95,22 @@ class ContextReader:
         max_tokens: int,
         git: GitContext | None = None,
     ) -> WorkingContext:
-        """What matters now, the best of every section first, up to the budget."""
+        """The working context: the best items of each section in turn, up to the budget."""
         if not isinstance(activity, str):
-            raise ValidationError("get_context", "activity", activity, "must be a text that says what is being done")
+            raise ValidationError("get_context", "activity", activity, "must be text that describes the activity")
         if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
             raise ValidationError("get_context", "max_tokens", max_tokens, "must be a whole number of at least 0")
         checked_scope("get_context", scope)
-        here = _Here(self._storage, self._retrieval, scope, by, activity.strip(), _checked_files(files), branch)
-        sections = [list(_items(name, place())) for name, place in here.places().items()]
+        request = _ContextRequest(
+            self._storage, self._retrieval, scope, by, activity.strip(), _checked_files(files), branch
+        )
+        sections = [list(_items(name, read())) for name, read in request.sections().items()]
         chosen, left_out = _packed(sections, max_tokens)
-        return WorkingContext(chosen, left_out, here.plan(), git, here.degraded)
+        return WorkingContext(chosen, left_out, request.plan(), git, request.degraded)
 
 
-class _Here:
-    """One question for what matters now, from one place."""
+class _ContextRequest:
+    """One request for a working context."""
 
     def __init__(
         self,
@@ -126,12 +128,12 @@ class _Here:
         self._session = by.session_id or scope.session_id
         self._user = viewer(scope, by)
         self._now = clock.now()
-        self._seen = And(seen_from_here(scope, by, ALIVE), ALIVE.predicate(self._now))
+        self._seen = And(visible_in_session(scope, by, ALIVE), ALIVE.predicate(self._now))
         self._horizons: dict[Scope, list[Predicate]] = {}
         self.degraded = ""
 
-    def places(self) -> dict[str, Place]:
-        """The sections in the order they are shown, and where each comes from."""
+    def sections(self) -> dict[str, SectionReader]:
+        """The sections in display order, and how each is read."""
         return {
             "Working set": self._working_set,
             "Open tasks": self._open_tasks,
@@ -158,9 +160,9 @@ class _Here:
             return
         held = And(Compare("session_id", "eq", self._session), Compare("working_memory", "eq", True))
         order = (Order("context_window_position"), Order("position_in_session"))
-        places = self._storage.find(SessionMemory, Scope.everywhere(), held, order, 4 * _EACH)
+        places = self._storage.find(SessionMemory, Scope.everywhere(), held, order, 4 * _MAX_PER_SECTION)
         ids = [place.memory_id for place in places]
-        memories = {memory.id: memory for memory in self._memories(In("id", ids), 4 * _EACH)} if ids else {}
+        memories = {memory.id: memory for memory in self._memories(In("id", ids), 4 * _MAX_PER_SECTION)} if ids else {}
         for key in ids:
             if key in memories:
                 yield memories[key], "it is being worked on in this session"
@@ -169,28 +171,28 @@ class _Here:
         for item in self._work_items():
             yield item, f"the work item is {item.status.replace('_', ' ')}"
         where = And(self._seen, Compare("memory_type", "eq", "task"))
-        tasks = islice(self._storage.iterate(Memory, self._scope, where, _NEWEST, page_size=100), _MOST_TASKS)
-        for memory in islice(self._in_force(task for task in tasks if not _is_done(task)), _EACH):
-            yield memory, "a task that nothing says is done"
+        tasks = islice(self._storage.iterate(Memory, self._scope, where, _NEWEST, page_size=100), _MAX_TASKS)
+        for memory in islice(self._in_force(task for task in tasks if not _is_done(task)), _MAX_PER_SECTION):
+            yield memory, "a task that is not marked as done"
 
     def _work_items(self) -> list[WorkItem]:
         if self._scope.project_id is None:
             return []
         is_open = In("status", [str(status) for status in _OPEN_ITEMS])
         in_project = Scope(project_id=self._scope.project_id, agent=self._scope.agent)
-        return self._storage.find(WorkItem, in_project, is_open, (Order("priority", "desc"),), _EACH)
+        return self._storage.find(WorkItem, in_project, is_open, (Order("priority", "desc"),), _MAX_PER_SECTION)
 
     def _about_files(self) -> Iterator[tuple[Record, str]]:
         if not self._files:
             return
         about = Or(*(At("context_json", "files", name) for name in self._files))
-        for memory in self._memories(And(about, *self._recent(self._scope)), _EACH):
+        for memory in self._memories(And(about, *self._recent(self._scope)), _MAX_PER_SECTION):
             named = [name for name in self._files if name in _listed(memory.context_json.get("files"))]
             yield memory, f"it is about {', '.join(named[:3])}"
         of_type = And(self._seen, In("memory_type", _ABOUT_FILES))
         for name in self._files:
             base = PurePath(name).name
-            for hit in self._storage.search_text(Memory, base, self._scope, of_type, _EACH):
+            for hit in self._storage.search_text(Memory, base, self._scope, of_type, _MAX_PER_SECTION):
                 if base.casefold() in hit.record.text().casefold():
                     yield hit.record, f"it names {base}"
 
@@ -198,50 +200,55 @@ class _Here:
         if self._branch is None:
             return
         here = At("git_context_json", "branch", self._branch)
-        for memory in self._memories(And(here, *self._recent(self._scope)), _EACH):
+        for memory in self._memories(And(here, *self._recent(self._scope)), _MAX_PER_SECTION):
             yield memory, f"it was written on the branch {self._branch}"
 
     def _preferences(self) -> Iterator[tuple[Record, str]]:
         if self._user is None:
             return
         mine = Scope(user_id=self._user)
-        for preference in self._storage.find(UserPreference, mine, order=(Order("timestamp", "desc"),), limit=_EACH):
+        for preference in self._storage.find(
+            UserPreference, mine, order=(Order("timestamp", "desc"),), limit=_MAX_PER_SECTION
+        ):
             yield preference, f"a preference of {self._user}"
         of_type = Compare("memory_type", "eq", "user_preference")
         where = self._scope if self._scope.sealed else mine
         own = And(self._seen, Compare("user_id", "eq", self._user), of_type, *self._recent(where))
-        for memory in self._in_force(self._storage.find(Memory, where, own, _NEWEST, _EACH)):
+        for memory in self._in_force(self._storage.find(Memory, where, own, _NEWEST, _MAX_PER_SECTION)):
             yield memory, f"a preference of {self._user}"
 
     def _decisions(self) -> Iterator[tuple[Record, str]]:
-        decisions = self._memories(Compare("memory_type", "eq", "decision"), 4 * _EACH)
-        for memory in islice(self._in_force(decisions), _EACH):
+        decisions = self._memories(Compare("memory_type", "eq", "decision"), 4 * _MAX_PER_SECTION)
+        for memory in islice(self._in_force(decisions), _MAX_PER_SECTION):
             yield memory, f"decided {_ago(memory, self._now)}"
 
     def _related(self) -> Iterator[tuple[Record, str]]:
         if not self._activity:
             return
-        found = search(self._retrieval, self._activity, self._scope, self._by, limit=_EACH, routed=True)
+        found = search(self._retrieval, self._activity, self._scope, self._by, limit=_MAX_PER_SECTION, routed=True)
         self.degraded = found.degraded
         for hit in found:
-            yield hit.memory, f"it fits the activity ({hit.score:.2f}, found by {', '.join(hit.explanation.found_by)})"
+            yield (
+                hit.memory,
+                f"it is relevant to the activity ({hit.score:.2f}, found by {', '.join(hit.explanation.found_by)})",
+            )
 
     def _recent(self, scope: Scope) -> list[Predicate]:
-        """What bounds a look through a large scope to its newest memories."""
+        """Predicates that limit a scan of a large scope to its newest memories."""
         if scope not in self._horizons:
-            newest = self._storage.values(Memory, ("created_at",), scope, order=_NEWEST, limit=_LOOKED_INTO)
-            is_large = len(newest) == _LOOKED_INTO
+            newest = self._storage.values(Memory, ("created_at",), scope, order=_NEWEST, limit=_MAX_SCANNED)
+            is_large = len(newest) == _MAX_SCANNED
             self._horizons[scope] = [Compare("created_at", "ge", newest[-1][0])] if is_large else []
         return self._horizons[scope]
 
     def _in_force(self, memories: Iterable[Memory]) -> Iterator[Memory]:
-        """Those of the memories that nothing to be seen from here has superseded or resolved."""
+        """The memories that no visible memory has superseded or resolved."""
         waiting = iter(memories)
-        while some := list(islice(waiting, _AT_ONCE)):
-            over = self._over([memory.id for memory in some])
-            yield from (memory for memory in some if memory.id not in over)
+        while some := list(islice(waiting, _BATCH_SIZE)):
+            inactive = self._superseded_or_resolved([memory.id for memory in some])
+            yield from (memory for memory in some if memory.id not in inactive)
 
-    def _over(self, ids: list[str]) -> set[str]:
+    def _superseded_or_resolved(self, ids: list[str]) -> set[str]:
         later = {old: set(new) for old, new in successors_of(self._storage, ids).items() if old in ids}
         resolving = And(In("to_memory_id", ids), Compare("relationship_type", "eq", Relation.RESOLVES))
         for edge in self._storage.find(MemoryRelationship, Scope.everywhere(), resolving):
@@ -266,7 +273,7 @@ def _items(section: str, found: Iterable[tuple[Record, str]]) -> Iterator[Contex
 def _packed(
     sections: Sequence[Sequence[ContextItem]], max_tokens: int
 ) -> tuple[tuple[ContextItem, ...], tuple[ContextItem, ...]]:
-    """In turns, the best of each section first; what stands in one section is not repeated in another."""
+    """Choose the best of each section in turn; an item appears in one section only."""
     chosen: list[ContextItem] = []
     left_out: list[ContextItem] = []
     known: set[tuple[str, str]] = set()
@@ -279,15 +286,15 @@ def _packed(
             cost = _cost(section[turn], chosen)
             (chosen if cost <= room else left_out).append(section[turn])
             room -= cost if cost <= room else 0
-    # Parts may take a token more together than apart.
+    # Joined text can take more tokens than its parts.
     while chosen and count_tokens(_written(chosen)) > max_tokens:
         left_out.append(chosen.pop())
-    names = {item.section: place for place, section in enumerate(sections) for item in section}
-    return tuple(sorted(chosen, key=lambda item: names[item.section])), tuple(left_out)
+    order = {item.section: number for number, section in enumerate(sections) for item in section}
+    return tuple(sorted(chosen, key=lambda item: order[item.section])), tuple(left_out)
 
 
 def _cost(item: ContextItem, chosen: Sequence[ContextItem]) -> int:
-    """What an item takes of the budget, with its heading where it is the first of its section."""
+    """The tokens of an item, with the heading if it is the first of its section."""
     heading = "" if any(other.section == item.section for other in chosen) else f"\n## {item.section}\n"
     return count_tokens(f"{heading}{item.text}\n")
 
@@ -302,25 +309,25 @@ def _written(items: Iterable[ContextItem]) -> str:
 def _line(record: Any) -> str:
     if isinstance(record, Memory):
         moment = record.event_time or record.created_at
-        return f"[{moment:%Y-%m-%d}] {record.memory_type}: {_shown(': '.join(filter(None, _said(record))))}"
+        return f"[{moment:%Y-%m-%d}] {record.memory_type}: {_shown(': '.join(filter(None, _title_and_text(record))))}"
     if isinstance(record, WorkItem):
         return f"{record.item_type}: {_shown(record.title)}"
     return _shown(record.text())
 
 
-def _said(memory: Memory) -> tuple[str, str]:
-    long = len(memory.content) > _LONGEST_SHOWN and memory.summary
+def _title_and_text(memory: Memory) -> tuple[str, str]:
+    long = len(memory.content) > _MAX_TEXT_LENGTH and memory.summary
     return memory.title, (memory.summary or memory.content) if long else memory.content
 
 
 def _shown(text: str) -> str:
     shown = as_data(text)
-    return shown if len(shown) <= _LONGEST_SHOWN else shown[:_LONGEST_SHOWN].rstrip() + "…"
+    return shown if len(shown) <= _MAX_TEXT_LENGTH else shown[:_MAX_TEXT_LENGTH].rstrip() + "…"
 
 
 def _is_done(task: Memory) -> bool:
     status = (task.content_json or {}).get("status")
-    return not set(_DONE).isdisjoint({str(status).casefold(), *(tag.casefold() for tag in task.tags)})
+    return not set(_DONE_STATUSES).isdisjoint({str(status).casefold(), *(tag.casefold() for tag in task.tags)})
 
 
 def _ago(memory: Memory, now: datetime) -> str:
@@ -335,4 +342,4 @@ def _listed(value: Any) -> list[Any]:
 def _checked_files(files: Sequence[str]) -> tuple[str, ...]:
     if isinstance(files, str) or not all(isinstance(name, str) and name.strip() for name in files):
         raise ValidationError("get_context", "files", files, "must be a list of file names")
-    return tuple(dict.fromkeys(files))[:_MOST_FILES]
+    return tuple(dict.fromkeys(files))[:_MAX_FILES]

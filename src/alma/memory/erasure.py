@@ -1,4 +1,4 @@
-"""Erasure: a record that is deleted for good leaves its text nowhere, only that it was deleted, by whom and when."""
+"""Erasure: deleting a record permanently leaves no copy of its text, only that it was deleted, by whom and when."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from alma.storage.document import from_document, to_document
 from alma.vectors.base import VectorIndex
 
 _EVERYWHERE = Scope.everywhere()
-_AT_ONCE = 500
-_SHORTEST_QUOTE = 12
-_LONGEST_QUOTE = 100
+_BATCH_SIZE = 500
+_MIN_QUOTE_LENGTH = 12
+_MAX_QUOTE_LENGTH = 100
 _ENDS = ("from_memory_id", "to_memory_id")
 _ERASED = "(erased)"
 _OWNERS = ("user_id", "project_id", "session_id", "agent", "source_agent", "is_private", *_ENDS, "relationship_type")
@@ -36,23 +36,23 @@ _Key = tuple[str, str]
 
 @runtime_checkable
 class Compactable(Protocol):
-    """An index that keeps copies of vectors, and can drop those that are stored no more at once."""
+    """An index that keeps copies of vectors and can drop deleted ones on request."""
 
     def compact(self) -> object:
-        """Drop it now, from files as well."""
+        """Drop deleted vectors now, from files as well."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Traces:
-    """What is kept beside the rows of a store: its files, a vector index, a cache of answers."""
+    """Copies outside of the rows of a store: its files, a vector index, a cache of answers."""
 
     storage: StorageBackend
     index: Compactable | VectorIndex | None = None
     cache: CacheBackend | None = None
 
     def clear(self) -> None:
-        """Clear away what the files, the index and the cache still hold of deleted rows."""
+        """Clear deleted rows from the files, the index and the cache."""
         try:
             if self.cache is not None:
                 self.cache.clear()
@@ -69,7 +69,7 @@ class Traces:
 def erase(tx: Transaction, records: Sequence[Record], scope: Scope, action: str = "delete") -> None:
     """Delete stored records of one kind with their history and every copy of their text.
 
-    What stays is an audit event and an empty last version, which say that they were deleted, by whom and when.
+    An audit event and an empty last version remain, which say that they were deleted, by whom and when.
     """
     if not records:
         return
@@ -78,7 +78,7 @@ def erase(tx: Transaction, records: Sequence[Record], scope: Scope, action: str 
     copies = And(Compare("kind", "eq", cls.spec.kind), In("record_id", keys))
     tx.delete_where(ArchivedRecord, _EVERYWHERE, copies)
     erase_copies(tx, [*records, *dependents])
-    # The versions are gone by now, so that the one which says that it was deleted takes over no content.
+    # The older versions are erased already, so the version of the deletion copies no content.
     tx.delete(cls, keys, scope, action)
     for record in (*records, *dependents):
         if record.spec.versioned:
@@ -86,7 +86,7 @@ def erase(tx: Transaction, records: Sequence[Record], scope: Scope, action: str 
 
 
 def _blank(record: Record) -> Record:
-    """The record with nothing in it but its id, whose it is, and what no record can be without."""
+    """The record with only its id, owners and required fields."""
     kept = {name: value for name, value in to_document(record).items() if name in (record.spec.key, *_OWNERS)}
     for field in record.spec.primary:
         if field.required and field.name not in kept:
@@ -95,7 +95,7 @@ def _blank(record: Record) -> Record:
 
 
 def erase_copies(tx: Transaction, records: Sequence[Record], until: Sequence[datetime | None] = ()) -> None:
-    """Erase the history of records, each up to a moment where one is given, and what else repeats their text."""
+    """Erase the history of records, up to a moment where one is given, and other copies of their text."""
     ends: dict[_Key, datetime | None] = {}
     for record, end in zip_longest(records, until):
         ends[record.spec.kind, str(record.key)] = end
@@ -111,7 +111,7 @@ def erase_copies(tx: Transaction, records: Sequence[Record], until: Sequence[dat
 
 
 def dependents_of(tx: Transaction, cls: type[Record], keys: Sequence[str]) -> dict[str, list[Record]]:
-    """What would be deleted with these records, each under the first of them that it hangs on."""
+    """The records that would be deleted with these, by the first record they depend on."""
     found: dict[str, list[Record]] = {}
     seen: set[tuple[str, object]] = set()
     for spec, reference in references_to(cls.spec.kind):
@@ -128,7 +128,7 @@ def dependents_of(tx: Transaction, cls: type[Record], keys: Sequence[str]) -> di
 
 
 def _ended_relationships(tx: Transaction, memory_ids: Sequence[str]) -> list[_Key]:
-    """The relationships that these memories had once; they may quote them, in history and archive."""
+    """Former relationships of these memories, whose history or archive rows may quote them."""
     if not memory_ids:
         return []
     _drop_archived_ends(tx, set(memory_ids))
@@ -140,7 +140,7 @@ def _ended_relationships(tx: Transaction, memory_ids: Sequence[str]) -> list[_Ke
 
 
 def _drop_archived_ends(tx: Transaction, memory_ids: set[str]) -> None:
-    """Take relationships with these memories out of the archive rows of others."""
+    """Remove relationships with these memories from the archive rows of other memories."""
     for row in tx.find(ArchivedRecord, _EVERYWHERE, Compare("dependents", "ne", "[]")):
         bundle = unpack(row)
         kept = tuple(each for each in bundle.dependents if not memory_ids & {getattr(each, n, None) for n in _ENDS})
@@ -150,7 +150,7 @@ def _drop_archived_ends(tx: Transaction, memory_ids: set[str]) -> None:
 
 
 def _erase_patterns(tx: Transaction, memory_ids: Sequence[str]) -> None:
-    """Delete patterns that were found in these memories: they quote them; what others show is found again."""
+    """Delete patterns that quote these memories; patterns with other evidence are mined again."""
     for memory_id in memory_ids:
         resting = tx.find(ProjectPattern, _EVERYWHERE, Has("memory_ids", memory_id))
         if resting:
@@ -161,58 +161,58 @@ def _erase_patterns(tx: Transaction, memory_ids: Sequence[str]) -> None:
 
 
 def _erase_details(tx: Transaction, records: Sequence[Record], ends: Mapping[_Key, datetime | None]) -> None:
-    """Erase what audit events say of these records beyond who did what and when; an event of its own says so."""
+    """Erase the details of audit events about these records; a new event records the erasure."""
     quotes = [quote for record in records for quote in _quotes(record)]
     events: dict[int | None, AuditEvent] = {}
     for kind in {kind for kind, _ in ends}:
         of_kind = {key: end for (each, key), end in ends.items() if each == kind}
         found = [event for event in _events_of(tx, kind, list(of_kind)) if _is_about(event, of_kind)]
-        found += [event for event in _failures(tx, kind) if any(quote in _said(event) for quote in quotes)]
-        events.update((event.id, event) for event in found if _tells(event))
+        found += [event for event in _failures(tx, kind) if any(quote in _details_text(event) for quote in quotes)]
+        events.update((event.id, event) for event in found if _has_details(event))
     if events:
         _reseal(tx, list(events.values()))
 
 
 def _is_about(event: AuditEvent, ends: Mapping[str, datetime | None]) -> bool:
-    """Whether an event is about one of these records, and not about another that got the same id later."""
+    """Whether an event is about one of these records and not about a later record with the same id."""
     about = {event.resource_id, *(event.resource_ids or ())} & ends.keys()
     return any((end := ends[key]) is None or event.created_at <= end for key in about)
 
 
 def _events_of(tx: Transaction, kind: str, ids: Sequence[str]) -> Iterator[AuditEvent]:
     of_kind, wanted = Compare("resource_type", "eq", kind), set(ids)
-    for start in range(0, len(ids), _AT_ONCE):
-        alone = In("resource_id", list(ids[start : start + _AT_ONCE]))
+    for start in range(0, len(ids), _BATCH_SIZE):
+        alone = In("resource_id", list(ids[start : start + _BATCH_SIZE]))
         yield from tx.find(AuditEvent, _EVERYWHERE, And(of_kind, alone))
     together = And(of_kind, Compare("resource_id", "eq", "*"))
     rows = tx.values(AuditEvent, ("id", "resource_ids"), _EVERYWHERE, together)
     listing = [event_id for event_id, listed in rows if wanted.intersection(listed or ())]
-    for start in range(0, len(listing), _AT_ONCE):
-        yield from tx.find(AuditEvent, _EVERYWHERE, In("id", listing[start : start + _AT_ONCE]))
+    for start in range(0, len(listing), _BATCH_SIZE):
+        yield from tx.find(AuditEvent, _EVERYWHERE, In("id", listing[start : start + _BATCH_SIZE]))
 
 
 def _failures(tx: Transaction, kind: str) -> list[AuditEvent]:
-    """Events of what was refused and so names no record."""
+    """Events of refused operations, which name no record."""
     refused = And(Compare("success", "eq", False), Compare("resource_id", "eq", "*"))
     found = tx.find(AuditEvent, _EVERYWHERE, And(Compare("resource_type", "eq", kind), refused))
     return [event for event in found if not event.resource_ids]
 
 
-def _tells(event: AuditEvent) -> bool:
-    """Whether an event has something that can be erased, and was not."""
+def _has_details(event: AuditEvent) -> bool:
+    """Whether an event has details that are not erased yet."""
     is_bare = event.details_json is None and event.error_message is None
     return not is_bare and without_details(event) != event
 
 
 def _quotes(record: Record) -> Iterator[str]:
-    """How the texts of a record would begin where something quotes them."""
+    """The beginnings of a record's texts, as they would be quoted."""
     for name in ("title", "summary", *record.spec.text):
         text = getattr(record, name, None)
-        if isinstance(text, str) and len(text) >= _SHORTEST_QUOTE:
-            yield json.dumps(text[:_LONGEST_QUOTE], ensure_ascii=False)[1:-1]
+        if isinstance(text, str) and len(text) >= _MIN_QUOTE_LENGTH:
+            yield json.dumps(text[:_MAX_QUOTE_LENGTH], ensure_ascii=False)[1:-1]
 
 
-def _said(event: AuditEvent) -> str:
+def _details_text(event: AuditEvent) -> str:
     return (
         f"{json.dumps(event.details_json, ensure_ascii=False)}\n{json.dumps(event.error_message, ensure_ascii=False)}"
     )
@@ -237,6 +237,7 @@ def _reseal(tx: Transaction, events: Sequence[AuditEvent]) -> None:
 
 
 def _erase_answers(tx: Transaction) -> None:
-    """Keep that requests were carried out and no longer what was answered: it may repeat what is gone for good."""
-    while told := tx.find(KeptAnswer, _EVERYWHERE, Compare("status", "ge", 0), limit=_AT_ONCE):
-        tx.save(*(each.replace(status=None, answer=None) for each in told))
+    """Erase the stored answers of idempotent requests, which may quote the deleted text; that they were carried out is
+    kept."""
+    while answers := tx.find(KeptAnswer, _EVERYWHERE, Compare("status", "ge", 0), limit=_BATCH_SIZE):
+        tx.save(*(each.replace(status=None, answer=None) for each in answers))

@@ -1,4 +1,4 @@
-"""Filters: which general memories a caller asks for, and which of them it may see at all."""
+"""Filters: which general memories a caller selects, and which of them are visible to it."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _EVERYWHERE = Scope.everywhere()
 
 @dataclass(frozen=True, slots=True)
 class MemoryFilter:
-    """What memories must be like; everything that is given must hold.
+    """Conditions on memories; all that are given must hold.
 
-    `tags` must all be there, of `any_tags` one. `layers` means one of them; a memory without layers is the project's.
-    `content` compares what `content_json` holds under a key, or under a path written as a tuple or with dots, with a
-    value; a list there must have the value. A dict or list as value must be held there, with all it has; a dict also by
-    a member of a list. Times are half open: from `since` up to, but not at, `until`. What is archived, deleted or
-    expired is left out unless it is asked for.
+    All `tags` must be present, of `any_tags` one. `layers` means one of them; a memory without layers belongs to the
+    project layer. `content` maps keys or paths of `content_json`, as a tuple or with dots, to values: a list matches if
+    it contains the value, a dict or list matches if all its parts do, a dict also matches a member of a list. Time
+    ranges are half open: from `since` up to, but not including, `until`. Archived, deleted and expired memories are
+    left out unless included.
     """
 
     types: Sequence[str] = ()
@@ -71,16 +71,22 @@ class MemoryFilter:
 
     @property
     def narrows(self) -> bool:
-        """Whether anything is asked for besides what is left out by default."""
+        """Whether any condition is given."""
         return any(getattr(self, each.name) not in ((), None, {}) for each in fields(self) if _narrowing(each.name))
 
     def predicate(self, now: datetime) -> Predicate:
-        """The filter as a question that every store answers inside its search."""
-        return And(*self._what(), *self._whose(), *self._when(), *self._worth(), *self._alive(now))
+        """The filter as a storage predicate."""
+        return And(
+            *self._content_conditions(),
+            *self._owner_conditions(),
+            *self._time_conditions(),
+            *self._importance_conditions(),
+            *self._state_conditions(now),
+        )
 
-    def _what(self) -> Iterable[Predicate]:
+    def _content_conditions(self) -> Iterable[Predicate]:
         if self.types:
-            # One of one is looked up and sorted by an index.
+            # An index sorts memories of one type.
             yield In("memory_type", self.types) if len(self.types) > 1 else Compare("memory_type", "eq", self.types[0])
         if self.categories:
             yield In("category", self.categories)
@@ -90,32 +96,32 @@ class MemoryFilter:
         if self.layers:
             yield in_layers(self.layers)
         for path, value in self.content.items():
-            yield from _held(_keys(path), value)
+            yield from _contains(_keys(path), value)
 
-    def _whose(self) -> Iterable[Predicate]:
+    def _owner_conditions(self) -> Iterable[Predicate]:
         for name in ("user_id", "project_id", "session_id", "source_agent"):
             if getattr(self, name) is not None:
                 yield Compare(name, "eq", getattr(self, name))
         if self.private is not None:
             yield Compare("is_private", "eq", self.private)
 
-    def _when(self) -> Iterable[Predicate]:
+    def _time_conditions(self) -> Iterable[Predicate]:
         if self.created_since is not None:
             yield Compare("created_at", "ge", self.created_since)
         if self.created_until is not None:
             yield Compare("created_at", "lt", self.created_until)
         if self.event_since is not None:
-            yield _happened("ge", self.event_since)
+            yield _event_time("ge", self.event_since)
         if self.event_until is not None:
-            yield _happened("lt", self.event_until)
+            yield _event_time("lt", self.event_until)
 
-    def _worth(self) -> Iterable[Predicate]:
+    def _importance_conditions(self) -> Iterable[Predicate]:
         if self.min_importance is not None:
             yield Compare("importance_score", "ge", _share("min_importance", self.min_importance))
         if self.min_priority is not None:
             yield Compare("importance_score", "ge", _least_importance(self.min_priority))
 
-    def _alive(self, now: datetime) -> Iterable[Predicate]:
+    def _state_conditions(self, now: datetime) -> Iterable[Predicate]:
         if not self.include_deleted:
             yield Compare("is_active", "eq", True)
         if not self.include_archived:
@@ -125,20 +131,20 @@ class MemoryFilter:
 
 
 def viewer(scope: Scope, by: Attribution) -> str | None:
-    """Who is asking: the user an act is attributed to, or else the one whose memories are asked for."""
+    """The viewing user: of the attribution, else of the scope."""
     known = checked_scope("memory", scope).user_id
     return by.user_id if by.user_id is not None else known
 
 
 def visible(scope: Scope, by: Attribution) -> Predicate:
-    """What a caller may see of a scope: private memories are seen by their user alone."""
+    """The predicate of visibility: private memories are visible to their user alone."""
     return public(viewer(scope, by))
 
 
-def seen_from_here(scope: Scope, by: Attribution, wanted: MemoryFilter) -> Predicate:
-    """What may be seen, without what other sessions keep to themselves when the caller is in one.
+def visible_in_session(scope: Scope, by: Attribution, wanted: MemoryFilter) -> Predicate:
+    """The predicate of visibility from inside a session, which hides the session layer of other sessions.
 
-    Whoever names a session or layers wants what is there.
+    It hides nothing more if the scope or filter names a session or layers.
     """
     if by.session_id is None or scope.session_id is not None or wanted.session_id is not None or wanted.layers:
         return visible(scope, by)
@@ -146,7 +152,7 @@ def seen_from_here(scope: Scope, by: Attribution, wanted: MemoryFilter) -> Predi
 
 
 def in_layers(layers: Iterable[Layer | str]) -> Predicate:
-    """A memory assigned to one of the layers; one without any is the project's."""
+    """Memories in one of the layers; a memory without layers belongs to the project layer."""
     chosen = [Layer(layer) for layer in layers]
     parts: list[Predicate] = [Compare(f"layer_{layer}", "eq", True) for layer in chosen]
     if Layer.PROJECT in chosen:
@@ -162,7 +168,7 @@ def checked_layer(layer: Layer | str) -> Layer:
 
 
 def age_limit(older_than: timedelta | datetime) -> datetime:
-    """The instant before which something is old enough."""
+    """The moment before which something is older than this."""
     if isinstance(older_than, timedelta):
         if older_than < timedelta(0):
             raise ValidationError("filter", "older_than", older_than, "must not be negative")
@@ -192,8 +198,8 @@ def _moment(name: str, moment: datetime | None) -> datetime | None:
         raise ValidationError("filter", name, moment, str(exc)) from None
 
 
-def _happened(op: Any, moment: datetime) -> Predicate:
-    """When it happened; what does not say so happened when it was written down."""
+def _event_time(op: Any, moment: datetime) -> Predicate:
+    """Compare the event time, or the creation time of memories without one."""
     return Or(Compare("event_time", op, moment), And(Missing("event_time"), Compare("created_at", op, moment)))
 
 
@@ -204,7 +210,7 @@ def _share(name: str, value: float) -> float:
 
 
 def _least_importance(priority: int) -> float:
-    """The lowest importance whose priority is this high: priorities are rounded, halves to the even one."""
+    """The lowest importance that is rounded to this priority; halves are rounded to even."""
     if isinstance(priority, bool) or not isinstance(priority, int) or not 1 <= priority <= 10:
         raise ValidationError("filter", "min_priority", priority, "must be a whole number from 1 to 10")
     if priority == 1:
@@ -219,11 +225,11 @@ def _keys(path: Path) -> tuple[str, ...]:
     return tuple(path.split(".")) if isinstance(path, str) else path
 
 
-def _held(path: tuple[str, ...], value: Any) -> Iterable[Predicate]:
-    """What must stand under a path: the value, or each that a dict or a list is made of."""
+def _contains(path: tuple[str, ...], value: Any) -> Iterable[Predicate]:
+    """The predicates for a value under a path, one for each part of a dict or list."""
     if isinstance(value, Mapping) and value:
-        parts = (part for name, each in value.items() for part in _held((*path, name), each))
-        # Or, in a list there, something that has all of it.
+        parts = (part for name, each in value.items() for part in _contains((*path, name), each))
+        # A list there matches if one member has all of it.
         yield Or(And(*parts), At("content_json", path, dict(value)))
     elif isinstance(value, list | tuple) and value:
         yield from (At("content_json", path, each) for each in value)
@@ -232,31 +238,31 @@ def _held(path: tuple[str, ...], value: Any) -> Iterable[Predicate]:
 
 
 def checked_filter(call: str, where: MemoryFilter | None) -> MemoryFilter:
-    """The filter that was given, or the one that leaves out what is deleted, archived or expired."""
+    """The given filter, or the default one, which leaves out deleted, archived and expired memories."""
     if where is not None and not isinstance(where, MemoryFilter):
         raise ValidationError(call, "where", where, "must be a MemoryFilter")
     return where or ALIVE
 
 
 ALIVE = MemoryFilter()
-"""Whatever is neither deleted, archived nor expired."""
+"""Memories that are neither deleted, archived nor expired."""
 
 
 def memories_of(tx: Transaction, session: Session, user_id: str | None) -> list[Memory]:
-    """The live memories of a session that its user may see and so may whoever asks, oldest first."""
+    """The live memories of a session that are visible to its user and to the viewer, oldest first."""
     where = Compare("session_id", "eq", session.id)
     placed = [row[0] for row in tx.values(SessionMemory, ("memory_id",), _EVERYWHERE, where)]
     of_session: Predicate = Or(where, In("id", placed)) if placed else where
     found = tx.find(Memory, _EVERYWHERE, And(of_session, Compare("is_active", "eq", True)), (Order("created_at"),))
     moment = now()
     seen = [memory for memory in found if is_visible(memory, session) and is_open_to(memory, user_id)]
-    return [memory for memory in seen if not is_over(memory, moment)]
+    return [memory for memory in seen if not is_inactive(memory, moment)]
 
 
 def is_visible(memory: Memory, session: Session) -> bool:
     """Whether a session may hold a memory: of its project, or global of its user; a private one of its user alone."""
     theirs = memory.user_id is not None and memory.user_id == session.user_id
-    # What is private and no user's is the agent's that made it.
+    # A private memory without a user belongs to the agent that created it.
     by_agent = memory.user_id is None and memory.source_agent is not None and memory.source_agent == session.agent
     if memory.is_private and not theirs and not by_agent:
         return False
@@ -267,10 +273,10 @@ def is_visible(memory: Memory, session: Session) -> bool:
 
 
 def is_open_to(memory: Memory, user_id: str | None) -> bool:
-    """Whether whoever asks may see a memory that a session holds: what is private to a user, that user alone."""
+    """Whether a memory of a session is visible to this user."""
     return not memory.is_private or memory.user_id is None or memory.user_id == user_id
 
 
-def is_over(memory: Memory, moment: datetime) -> bool:
-    """Whether a memory is no longer to be shown."""
+def is_inactive(memory: Memory, moment: datetime) -> bool:
+    """Whether a memory is archived, deleted or expired."""
     return memory.is_archived or not memory.is_active or (memory.expires_at is not None and memory.expires_at <= moment)

@@ -1,4 +1,4 @@
-"""Git context: branch, commit, remote and dirty state of a working directory, read without ever starting a shell."""
+"""Git context: branch, commit, remote and dirty state of a working directory, read without starting a shell."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from urllib.parse import urlsplit, urlunsplit
 
 from alma.paths import checked_directory
 
-_MOST_BYTES = 1 << 20
-_MOST_REFS_BYTES = 64 << 20
-_LONGEST_BRANCH = 200
-_SECONDS = 5.0
+_MAX_BYTES = 1 << 20
+_MAX_REFS_BYTES = 64 << 20
+_MAX_BRANCH_LENGTH = 200
+_TIMEOUT_SECONDS = 5.0
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
-_MOST_FILES = 50
-_LONGEST_NAME = 200
+_MAX_FILES = 50
+_MAX_NAME_LENGTH = 200
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"
-# Nothing that a repository's own configuration names is run.
+# Programs named by the repository's configuration are never run.
 _COMMAND = (
     "git",
     "--no-optional-locks",
@@ -30,15 +30,15 @@ _COMMAND = (
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "log.showSignature=false"),
 )
-# A submodule has filters of its own, which git would run to look inside.
+# Git would run the filters of submodules to inspect them.
 _STATUS = ("status", "--porcelain=v1", "-z", "--no-renames", "--untracked-files=normal", "--ignore-submodules=dirty")
 
 
 @dataclass(frozen=True, slots=True)
 class GitContext:
-    """Where a working directory stands; None for what cannot be told.
+    """The Git state of a working directory; None for what is unknown.
 
-    Without a branch the head is detached. The remote carries no credentials.
+    Without a branch the head is detached. The remote contains no credentials.
     """
 
     root: str
@@ -58,32 +58,32 @@ class GitContext:
 
 
 class Git:
-    """Asks git about a directory: without a shell, without prompts, hooks or programs that the directory names."""
+    """Runs git in a directory without a shell, prompts, hooks or programs that the repository names."""
 
     def __init__(self, root: str | os.PathLike[str]) -> None:
         self._root = root
 
     def recent_commits(self, most: int) -> tuple[str, ...]:
         """The newest commits, each as its short hash and subject."""
-        answer = self._answer("log", f"-{most}", "--format=%h %s")
+        answer = self._run("log", f"-{most}", "--format=%h %s")
         return tuple((answer or b"").decode("utf-8", "replace").splitlines())
 
     def dirty_files(self) -> tuple[str, ...] | None:
         """The paths that differ from the last commit, untracked ones too; None where git cannot tell."""
-        # Ended by NUL and not quoted, so that no name can be taken for two, or for something else.
-        answer = self._answer(*_STATUS, without=self._filters())
+        # NUL-terminated and unquoted, so that names are unambiguous.
+        answer = self._run(*_STATUS, without=self._filters())
         if answer is None:
             return None
         entries = answer.decode("utf-8", "replace").split("\0")
-        return tuple(entry[3:][:_LONGEST_NAME] for entry in entries if len(entry) > 3)[:_MOST_FILES]
+        return tuple(entry[3:][:_MAX_NAME_LENGTH] for entry in entries if len(entry) > 3)[:_MAX_FILES]
 
     def _filters(self) -> list[str]:
-        """The programs that the repository would have its files pass when they are compared."""
-        answer = self._answer("config", "--name-only", "-z", "--get-regexp", _FILTERS)
+        """The filter programs that the repository configures for comparing files."""
+        answer = self._run("config", "--name-only", "-z", "--get-regexp", _FILTERS)
         return [key for key in (answer or b"").decode("utf-8", "surrogateescape").split("\0") if key]
 
-    def _answer(self, *arguments: str, without: Sequence[str] = ()) -> bytes | None:
-        """What git says, or None where it has no answer, takes too long or is not there."""
+    def _run(self, *arguments: str, without: Sequence[str] = ()) -> bytes | None:
+        """The output of git, or None if it fails, times out or is not installed."""
         try:
             done = subprocess.run(
                 [*_COMMAND, *arguments],
@@ -92,7 +92,7 @@ class Git:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                timeout=_SECONDS,
+                timeout=_TIMEOUT_SECONDS,
                 check=False,
             )
         except (OSError, subprocess.SubprocessError):
@@ -101,10 +101,10 @@ class Git:
 
 
 def _environment(without: Sequence[str]) -> dict[str, str]:
-    """Ours, without what would make git look at another repository, and with these settings made empty."""
+    """The environment without variables that redirect git, and with these settings emptied."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     settings = {"GIT_TERMINAL_PROMPT": "0", "GIT_PAGER": "cat", "LC_ALL": "C", "GIT_CONFIG_COUNT": str(len(without))}
-    # A partial clone would fetch what it lacks, by whatever program its configuration names.
+    # A partial clone would fetch missing objects with a program that its configuration names.
     settings |= {"GIT_NO_LAZY_FETCH": "1", "GIT_ALLOW_PROTOCOL": "none"}
     for number, key in enumerate(without):
         settings |= {
@@ -115,10 +115,10 @@ def _environment(without: Sequence[str]) -> dict[str, str]:
 
 
 def read_git_context(directory: str | os.PathLike[str] | None = None, *, with_dirty: bool = True) -> GitContext | None:
-    """The Git context of a directory, by default the current one, or None where there is no repository.
+    """The Git context of a directory, by default the current one, or None outside of a repository.
 
-    Branch, commit and remote are read from the files of the repository; only whether there are changes is asked of
-    git, if it is installed, and remains None otherwise.
+    Branch, commit and remote are read from the files of the repository; only the dirty state needs git and is None if
+    git is not installed.
     """
     found = _repository(Path.cwd() if directory is None else checked_directory("git", "directory", directory))
     if found is None:
@@ -141,11 +141,11 @@ def _is_dirty(root: Path) -> bool | None:
 
 
 def without_credentials(url: str) -> str | None:
-    """A remote's address without names, passwords and tokens; None where it cannot be told what is one."""
+    """The address of a remote without user names, passwords and tokens; None if they cannot be told apart."""
     if _UNPRINTABLE.search(url):
         return None
     if "://" not in url:
-        # As in git@host:path, where the name is that of an account all share, or a local path.
+        # In git@host:path the name is a shared account; the rest are local paths.
         return url if "@" not in url or re.fullmatch(r"[A-Za-z0-9._-]+@[^@:]+:[^@]*", url) else None
     try:
         parts = urlsplit(url)
@@ -160,7 +160,7 @@ def without_credentials(url: str) -> str | None:
 
 
 def _repository(directory: Path) -> tuple[Path, Path] | None:
-    """The top of the working tree and its git folder, which a worktree or submodule has elsewhere."""
+    """The top of the working tree and its git folder, which is elsewhere for worktrees and submodules."""
     try:
         here = directory.resolve()
     except (OSError, RuntimeError):
@@ -177,7 +177,7 @@ def _repository(directory: Path) -> tuple[Path, Path] | None:
 
 
 def _common_dir(git_dir: Path) -> Path:
-    """Where worktrees keep what they share."""
+    """The folder that worktrees share."""
     pointed = _text(git_dir / "commondir").strip()
     return git_dir / pointed if pointed else git_dir
 
@@ -190,13 +190,13 @@ def _head(git_dir: Path, common: Path) -> tuple[str | None, str | None]:
     if not _is_ref(name):
         return None, None
     branch = name.removeprefix("refs/heads/") if name.startswith("refs/heads/") else None
-    if branch is not None and len(branch) > _LONGEST_BRANCH:
+    if branch is not None and len(branch) > _MAX_BRANCH_LENGTH:
         branch = None
     return branch, _commit_of(name, git_dir, common)
 
 
 def _is_ref(name: str) -> bool:
-    """A name inside the repository, whatever somebody wrote into its HEAD."""
+    """Whether a name from HEAD is a ref inside the repository."""
     parts = name.split("/")
     return (
         parts[0] == "refs"
@@ -211,7 +211,7 @@ def _commit_of(name: str, git_dir: Path, common: Path) -> str | None:
         commit = _text(folder / name).strip()
         if _COMMIT.fullmatch(commit):
             return commit
-    for line in _text(common / "packed-refs", _MOST_REFS_BYTES).splitlines():
+    for line in _text(common / "packed-refs", _MAX_REFS_BYTES).splitlines():
         commit, _, packed = line.partition(" ")
         if packed == name and _COMMIT.fullmatch(commit):
             return commit
@@ -219,7 +219,7 @@ def _commit_of(name: str, git_dir: Path, common: Path) -> str | None:
 
 
 def _remote(common: Path) -> str | None:
-    """The address of origin, or of the only other remote."""
+    """The address of origin, or of the only remote."""
     section, urls = "", dict[str, str]()
     for line in _text(common / "config").splitlines():
         stripped = line.strip()
@@ -232,8 +232,8 @@ def _remote(common: Path) -> str | None:
     return None if url is None else without_credentials(url)
 
 
-def _text(path: Path, most: int = _MOST_BYTES) -> str:
-    """What a file says, or nothing where it cannot be read, is no plain file or is larger than such a file can be."""
+def _text(path: Path, most: int = _MAX_BYTES) -> str:
+    """The content of a file, or an empty string if it is unreadable, special or too large."""
     try:
         if not path.is_file() or path.stat().st_size > most:
             return ""

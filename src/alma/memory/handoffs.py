@@ -1,4 +1,4 @@
-"""Handoffs: what a session leaves for the next one, gathered while it runs and written when it ends."""
+"""Handoffs: what a session passes on to the next one, noted while it runs and written when it ends."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from alma.model.workspace import Session, SessionHandoff, SessionOutcome
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 NOTES = "handoff"
-"""Where in a session's working context its notes stand."""
+"""The key of a session's working context that holds its notes."""
 
 _NEWEST_FIRST = (Order("created_at", "desc"),)
-_LONGEST_SUMMARY = 500
-_PAGE = 100
+_MAX_SUMMARY_LENGTH = 500
+_PAGE_SIZE = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What there is to say to the next session so far."""
+    """What a session has noted for the next one so far."""
 
     last_action: str | None = None
     last_outcome: SessionOutcome = SessionOutcome.UNKNOWN
@@ -39,12 +39,12 @@ class Notes:
 
     @classmethod
     def of(cls, session: Session) -> Notes:
-        """The notes that a session has taken."""
+        """The notes of a session."""
         stored = session.context_json.get(NOTES)
         return cls().changed(stored) if isinstance(stored, Mapping) else cls()
 
     def changed(self, given: Mapping[str, Any]) -> Notes:
-        """These notes with what is given and not None in place of what they say."""
+        """The notes with the given values that are not None."""
         known = {each.name for each in fields(self)}
         changes = {name: value for name, value in given.items() if value is not None and name in known}
         if "last_outcome" in changes:
@@ -89,22 +89,22 @@ _LISTS = {"key_decisions", "active_files", "blockers", "next_steps", "risk_flags
 
 
 class Handoffs:
-    """The handoffs of a store, read newest first."""
+    """The handoffs of a store, newest first."""
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = checked_storage("handoffs", storage)
 
     def latest(self, scope: Scope) -> SessionHandoff | None:
-        """The newest handoff inside the scope.
+        """The newest handoff inside the scope, or None.
 
-        A handoff belongs to the user of its session. That of a session that was deleted belongs to no user.
+        A handoff belongs to the user of its session; the handoff of a deleted session belongs to no user.
         """
         if scope.user_id is None:
             return next(iter(self.find(scope, limit=1)), None)
         owner, scope = Scope(user_id=scope.user_id), replace(scope, user_id=None)
         after: Cursor | None = None
         with self._storage.snapshot() as tx:
-            while page := tx.find(SessionHandoff, scope, order=_NEWEST_FIRST, limit=_PAGE, after=after):
+            while page := tx.find(SessionHandoff, scope, order=_NEWEST_FIRST, limit=_PAGE_SIZE, after=after):
                 owned = tx.get_many(Session, {handoff.session_id for handoff in page}, owner)
                 ids = {session.id for session in owned}
                 found = next((handoff for handoff in page if handoff.session_id in ids), None)
@@ -119,19 +119,19 @@ class Handoffs:
 
 
 def has_handoff(tx: Transaction, session: Session) -> bool:
-    """Whether a session has left something for the next one already."""
+    """Whether a session has created a handoff."""
     return tx.count(SessionHandoff, Scope.everywhere(), Compare("session_id", "eq", session.id)) > 0
 
 
 def summary_of(handoff: SessionHandoff) -> str:
-    """A handoff in one line, for a session that nobody has summarised."""
+    """A handoff in one line, as the summary of a session without one."""
     steps = f"; next: {', '.join(handoff.next_steps)}" if handoff.next_steps else ""
     line = " ".join(f"{handoff.last_action} ({handoff.last_outcome}){steps}".split())
-    return line if len(line) <= _LONGEST_SUMMARY else line[: _LONGEST_SUMMARY - 1] + "…"
+    return line if len(line) <= _MAX_SUMMARY_LENGTH else line[: _MAX_SUMMARY_LENGTH - 1] + "…"
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
-    """One text is a list of one: the commonest slip would otherwise store its letters."""
+    """A single text counts as a list of one, because a str would be read as a list of letters."""
     texts = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else (None,)
     if not all(isinstance(text, str) for text in texts):
         raise ValidationError("session_handoff", name, value, "must be a list of texts")

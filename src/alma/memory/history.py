@@ -1,8 +1,8 @@
-"""History: what a record was, who changed it and why; bringing a version back; and asking about the past.
+"""History: the versions of records, restoring them, and queries about the past.
 
-There are two clocks. `known_at` is when something was recorded: the answer is what this store could have said then.
-`true_at` is when something held in the world: from `valid_from`, else `event_time`, else `created_at`, until
-`valid_until` or until what superseded it began to hold, whichever came first.
+There are two clocks. `known_at` is a recording time: the answer is what the store contained then. `true_at` is a time
+in the world: a record holds from `valid_from`, else `event_time`, else `created_at`, until `valid_until` or until the
+record that superseded it began to hold, whichever is earlier.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from alma.storage.ranking import bm25
 from alma.text.tokens import searched_terms, stored_terms
 
 T = TypeVar("T", bound=Record)
-# What counts the use of a record is no part of what it said.
+# Usage counters are not part of a version.
 _COUNTERS = ("access_count", "last_accessed_at")
-_FEWEST_READ = 50
+_MIN_PAGE_SIZE = 50
 Mode = Literal["keyword", "semantic", "hybrid"]
 _EVERYWHERE = Scope.everywhere()
-_ENCODED_ANEW = 200
-_FIRST_LOOK, _LAST_LOOK = 50, 10_000
-# How much later places in a ranking count less when two are joined.
-_JOINED = 60
+_MAX_ENCODED = 200
+_MIN_HITS, _MAX_HITS = 50, 10_000
+# The constant of reciprocal rank fusion (Cormack et al. 2009).
+_RRF_CONSTANT = 60
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """What a field was and what it became, None where it had no value."""
+    """A field before and after a change, None where it had no value."""
 
     field: str
     before: JsonValue
     after: JsonValue
 
     def lines(self) -> list[str]:
-        """The change of a text line by line, as diff writes it."""
+        """The change of a text as a diff, line by line."""
         before, after = (str(value or "").splitlines() for value in (self.before, self.after))
         return [
             line for line in difflib.unified_diff(before, after, lineterm="", n=1) if line[:3] not in ("---", "+++")
@@ -62,9 +62,9 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Version(Generic[T]):
-    """A record after one of its changes: what, who, why, when, and how it differs from the version before.
+    """A record after one of its changes: what, who, why and when, and the difference from the version before.
 
-    `record` is None where the change was its deletion.
+    `record` is None if the change was its deletion.
     """
 
     number: int
@@ -77,7 +77,7 @@ class Version(Generic[T]):
 
 
 class History:
-    """The versions of records, and questions about the past; an embedder lets the past be searched by meaning."""
+    """The versions of records, and queries about the past; with an embedder, the past can be searched by meaning."""
 
     def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider | None = None) -> None:
         self._storage = checked_storage("history", storage)
@@ -88,7 +88,7 @@ class History:
     # ------------------------------------------------------------------ versions
 
     def versions(self, cls: type[T], record_id: str, scope: Scope) -> list[Version[T]]:
-        """Every version of a record that lay inside the scope, oldest first; also of one that was deleted."""
+        """The versions of a record inside the scope, oldest first; also of a deleted record."""
         rows = self._storage.history(cls, record_id, scope)
         records = [versions.record_of(row, cls, None) for row in rows]
         if cls is Memory and any(record is not None and not matches(open_to(scope), record) for record in records):
@@ -104,7 +104,7 @@ class History:
         raise NotFoundError(f"version {number} of the {spec_of(cls).kind}", record_id)
 
     def compare(self, cls: type[T], record_id: str, first: int, second: int, scope: Scope) -> list[FieldChange]:
-        """How one version differs from another, field by field."""
+        """The fields in which two versions differ."""
         found = {version.number: version for version in self.versions(cls, record_id, scope)}
         for number in (first, second):
             if number not in found:
@@ -114,9 +114,9 @@ class History:
     def restore(
         self, cls: type[T], record_id: str, number: int, scope: Scope, reason: str, by: Attribution = ANONYMOUS
     ) -> T:
-        """Make a record say again what it said in this version; that is a new version, with its reason.
+        """Restore the content of a version; this creates a new version with the reason.
 
-        A record that was deleted comes back. How often it was read is kept as it is now.
+        A deleted record is created again. Usage counters keep their current values.
         """
         version = self.require(cls, record_id, number, scope)
         if version.record is None:
@@ -138,14 +138,14 @@ class History:
         return self._storage.write(bring, why)
 
     def _encoded(self, record: Record) -> Encoded | None:
-        """The vectors of a record that has none, made before the transaction: encoding takes its time."""
+        """The vectors of a record without one, computed before the transaction because encoding is slow."""
         if self._embedder is None or not record.spec.embeds or not record.text().strip():
             return None
         return (
             None if getattr(record, "embedding", None) is not None else self._embedder.encode_texts([record.text()])[0]
         )
 
-    # ------------------------------------------------------------------ the past
+    # ------------------------------------------------------------------ queries about the past
 
     def get(
         self,
@@ -156,7 +156,7 @@ class History:
         known_at: datetime | None = None,
         true_at: datetime | None = None,
     ) -> T | None:
-        """The record as it was known then, or None; where `true_at` is given, only if it held at that time."""
+        """The record as it was known then, or None; with `true_at`, only if it held at that time."""
         found = self.find(cls, scope, Compare(spec_of(cls).key, "eq", record_id), known_at=known_at, true_at=true_at)
         return found[0] if found else None
 
@@ -171,7 +171,7 @@ class History:
         known_at: datetime | None = None,
         true_at: datetime | None = None,
     ) -> list[T]:
-        """The records inside the scope as they were known then and, where `true_at` is given, held at that time."""
+        """The records inside the scope as they were known then; with `true_at`, those that held at that time."""
         known = None if known_at is None else checked_moment("known_at", known_at)
         where = And(where, open_to(scope)) if cls is Memory else where
         with self._storage.snapshot() as tx:
@@ -193,10 +193,10 @@ class History:
         known_at: datetime | None = None,
         true_at: datetime | None = None,
     ) -> list[Hit[T]]:
-        """What a search would have found then, best first: by keyword, by meaning ("semantic") or by both ("hybrid").
+        """What a search would have found then, best first: "keyword", "semantic" or "hybrid".
 
-        Vectors of the past are not kept. What says the same today is found by today's vector; of what has changed or
-        gone since, the most likely 200 are encoded anew.
+        Past vectors are not stored. Records with unchanged text use the current vector; of changed or deleted ones, the
+        200 most likely are encoded again.
         """
         known = None if known_at is None else checked_moment("known_at", known_at)
         then = None if true_at is None else checked_moment("true_at", true_at)
@@ -216,8 +216,8 @@ def _true_page(
     known: datetime | None,
     then: datetime,
 ) -> list[T]:
-    """What was superseded by then leaves an answer after it was read, so pages are read until there is enough."""
-    size = None if limit is None else max(_FEWEST_READ, 2 * limit)
+    """Read pages until there are enough records that were not superseded by then."""
+    size = None if limit is None else max(_MIN_PAGE_SIZE, 2 * limit)
     kept: list[T] = []
     after: Cursor | None = None
     while True:
@@ -238,7 +238,7 @@ def _version(row: MemoryVersion, record: T | None, before: T | None) -> Version[
 
 def _changes(cls: type[Record], before: Record | None, after: Record | None) -> Sequence[FieldChange]:
     old, new = ({} if each is None else to_document(each) for each in (before, after))
-    # Reading counts without making a version, so what it counted is nobody's change.
+    # Reads are counted without creating a version.
     apart = {cls.spec.vector_field, cls.spec.key, *_COUNTERS}
     names = (field.name for field in cls.spec.primary if field.name not in apart)
     return [FieldChange(name, old.get(name), new.get(name)) for name in names if old.get(name) != new.get(name)]
@@ -256,7 +256,7 @@ def _restored(past: T, current: T | None) -> T:
 
 @dataclass(frozen=True, slots=True)
 class Search(Generic[T]):
-    """A parsed question about the past."""
+    """A parsed query about the past."""
 
     cls: type[T]
     query: str
@@ -268,102 +268,102 @@ class Search(Generic[T]):
 
 
 class PastSearch:
-    """Answers searches from what is stored now and from the versions of what has changed since."""
+    """Searches the stored records and the versions of those that have changed since."""
 
     def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider | None) -> None:
         self._storage = storage
         self._embedder = embedder
 
-    def search(self, asked: Search[T], mode: Mode) -> list[Hit[T]]:
-        """The best records, with scores above zero: BM25, a cosine, or what both places in the two rankings give."""
-        if not isinstance(asked.query, str) or not asked.query.strip():
-            raise ValidationError("search", "query", asked.query, "must be a text")
+    def search(self, query: Search[T], mode: Mode) -> list[Hit[T]]:
+        """The best records with scores above zero: BM25, cosine, or reciprocal rank fusion of both."""
+        if not isinstance(query.query, str) or not query.query.strip():
+            raise ValidationError("search", "query", query.query, "must be a text")
         if mode not in ("keyword", "semantic", "hybrid"):
             raise ValidationError("search", "mode", mode, "must be keyword, semantic or hybrid")
-        if not spec_of(asked.cls).text:
-            raise UnsupportedOperation(f"{asked.cls.spec.kind} has no searchable text")
+        if not spec_of(query.cls).text:
+            raise UnsupportedOperation(f"{query.cls.spec.kind} has no searchable text")
         with self._storage.snapshot() as tx:
-            past = self._changed(tx, asked)
+            past = self._changed(tx, query)
             rankings = []
             if mode != "semantic":
-                rankings.append(self._by_words(tx, asked, past))
+                rankings.append(self._by_words(tx, query, past))
             if mode != "keyword":
-                rankings.append(self._by_meaning(tx, asked, past))
-        joined = rankings[0] if len(rankings) == 1 else _joined(rankings)
-        return joined[: asked.limit]
+                rankings.append(self._by_meaning(tx, query, past))
+        joined = rankings[0] if len(rankings) == 1 else _fused(rankings)
+        return joined[: query.limit]
 
-    # ------------------------------------------------------------------ the two rankings
+    # ------------------------------------------------------------------ rankings
 
-    def _by_words(self, tx: Transaction, asked: Search[T], past: Mapping[str, T]) -> list[Hit[T]]:
-        words = searched_terms(asked.query)
+    def _by_words(self, tx: Transaction, query: Search[T], past: Mapping[str, T]) -> list[Hit[T]]:
+        words = searched_terms(query.query)
         found = dict(past)
-        looked = max(_FIRST_LOOK, 4 * asked.limit)
+        depth = max(_MIN_HITS, 4 * query.limit)
         while True:
-            hits = tx.matching_ids(asked.cls, asked.query, asked.scope, asked.where, looked)
-            found.update(self._as_then(tx, asked, [key for key, _ in hits if key not in past]))
+            hits = tx.matching_ids(query.cls, query.query, query.scope, query.where, depth)
+            found.update(self._at_that_time(tx, query, [key for key, _ in hits if key not in past]))
             ranked = bm25({key: stored_terms(record.text()) for key, record in found.items()}, words)
-            # Of what is found today some was not there then; if too little is left, look further.
-            if len(ranked) >= asked.limit or len(hits) < looked or looked >= _LAST_LOOK:
+            # Some of these records did not exist then; search deeper if too few are left.
+            if len(ranked) >= query.limit or len(hits) < depth or depth >= _MAX_HITS:
                 return [Hit(found[key], score) for key, score in ranked]
-            looked *= 4
+            depth *= 4
 
-    def _by_meaning(self, tx: Transaction, asked: Search[T], past: Mapping[str, T]) -> list[Hit[T]]:
+    def _by_meaning(self, tx: Transaction, query: Search[T], past: Mapping[str, T]) -> list[Hit[T]]:
         if self._embedder is None:
             raise ConfigurationError("a search by meaning needs an embedder: History(storage, embedder)")
-        wanted = self._embedder.encode(asked.query)
-        looked = max(_FIRST_LOOK, 4 * asked.limit)
+        wanted = self._embedder.encode(query.query)
+        depth = max(_MIN_HITS, 4 * query.limit)
         while True:
-            nearest = dict(tx.nearest_ids(asked.cls, wanted, asked.scope, asked.where, looked))
-            then = self._as_then(tx, asked, [key for key in nearest if key not in past])
-            if len(then) >= asked.limit or len(nearest) < looked or looked >= _LAST_LOOK:
+            nearest = dict(tx.nearest_ids(query.cls, wanted, query.scope, query.where, depth))
+            then = self._at_that_time(tx, query, [key for key in nearest if key not in past])
+            if len(then) >= query.limit or len(nearest) < depth or depth >= _MAX_HITS:
                 break
-            looked *= 4
-        same = self._saying_the_same(tx, asked, past)
+            depth *= 4
+        same = self._unchanged_text(tx, query, past)
         hits = [Hit(record, nearest[key]) for key, record in then.items()]
-        rest = _likeliest([record for key, record in past.items() if key not in same], asked.query)
+        rest = _likeliest([record for key, record in past.items() if key not in same], query.query)
         texts = [record.text() for record in rest]
         encoded = [each.vector.to_bytes() for each in self._embedder.encode_texts(texts)] if texts else []
         hits += [Hit(record, score) for record, score in zip(rest, cosines(wanted, encoded), strict=True)]
         hits += [Hit(past[key], cosines(wanted, [vector])[0]) for key, vector in same.items()]
         return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: (-hit.score, str(hit.record.key)))
 
-    def _saying_the_same(self, tx: Transaction, asked: Search[T], past: Mapping[str, T]) -> dict[str, bytes]:
-        """Of what has changed, what says the same today, with today's vector."""
-        today = tx.get_many(asked.cls, past, _EVERYWHERE)
+    def _unchanged_text(self, tx: Transaction, query: Search[T], past: Mapping[str, T]) -> dict[str, bytes]:
+        """Changed records whose text is the same today, with their current vectors."""
+        today = tx.get_many(query.cls, past, _EVERYWHERE)
         same = (record for record in today if record.text() == past[str(record.key)].text())
         vectors = {str(record.key): getattr(record, record.spec.vector_field or "", None) for record in same}
         return {key: vector.to_bytes() for key, vector in vectors.items() if vector is not None}
 
-    # ------------------------------------------------------------------ what was there then
+    # ------------------------------------------------------------------ past records
 
-    def _changed(self, tx: Transaction, asked: Search[T]) -> dict[str, T]:
-        if asked.known_at is None:
+    def _changed(self, tx: Transaction, query: Search[T]) -> dict[str, T]:
+        if query.known_at is None:
             return {}
-        found = tx.changed_since(asked.cls, asked.scope, self._where(asked), asked.known_at)
-        return {str(record.key): record for record in self._true(tx, asked, found)}
+        found = tx.changed_since(query.cls, query.scope, self._where(query), query.known_at)
+        return {str(record.key): record for record in self._true(tx, query, found)}
 
-    def _as_then(self, tx: Transaction, asked: Search[T], keys: Sequence[str]) -> dict[str, T]:
-        """The records with these ids as they were then, in the order of the ids; those not there then are left out."""
-        where = And(self._where(asked), In(asked.cls.spec.key, keys))
-        found = tx.find(asked.cls, asked.scope, where, as_of=asked.known_at) if keys else []
-        there = {str(record.key): record for record in self._true(tx, asked, found)}
+    def _at_that_time(self, tx: Transaction, query: Search[T], keys: Sequence[str]) -> dict[str, T]:
+        """The records with these ids as they were then, in the order of the ids."""
+        where = And(self._where(query), In(query.cls.spec.key, keys))
+        found = tx.find(query.cls, query.scope, where, as_of=query.known_at) if keys else []
+        there = {str(record.key): record for record in self._true(tx, query, found)}
         return {key: there[key] for key in keys if key in there}
 
-    def _where(self, asked: Search[T]) -> Predicate:
-        if asked.true_at is None:
-            return asked.where
-        return And(asked.where, true_at_predicate(asked.cls, asked.true_at))
+    def _where(self, query: Search[T]) -> Predicate:
+        if query.true_at is None:
+            return query.where
+        return And(query.where, true_at_predicate(query.cls, query.true_at))
 
-    def _true(self, tx: Transaction, asked: Search[T], found: list[T]) -> list[T]:
-        if asked.true_at is None:
+    def _true(self, tx: Transaction, query: Search[T], found: list[T]) -> list[T]:
+        if query.true_at is None:
             return found
-        return still_true(tx, found, asked.scope, asked.known_at, asked.true_at)
+        return still_true(tx, found, query.scope, query.known_at, query.true_at)
 
 
 def true_at_predicate(cls: type[Record], moment: datetime) -> Predicate:
-    """What began to hold by then and had not ended; kinds without a time of their own hold since they were made."""
+    """Records that had begun to hold and had not ended; kinds without times hold from their creation."""
     names = [name for name in ("valid_from", "event_time", "created_at", "timestamp") if name in cls.spec.by_name]
-    # What tells no time holds always.
+    # Kinds without any time always hold.
     begun: Predicate = Or() if names else And()
     for name in reversed(names):
         begun = Or(Compare(name, "le", moment), And(Missing(name), begun))
@@ -375,7 +375,7 @@ def true_at_predicate(cls: type[Record], moment: datetime) -> Predicate:
 def still_true(
     tx: Transaction, found: Sequence[T], scope: Scope, known_at: datetime | None, true_at: datetime
 ) -> list[T]:
-    """Without what had been superseded by then, as far as was known: a successor holds from when it is true."""
+    """Leave out records that had been superseded by then, as far as was known; successors count from when they hold."""
     edges = EDGES.get(type(found[0])) if found else None
     if edges is None:
         return list(found)
@@ -390,7 +390,7 @@ def still_true(
 
 
 def checked_moment(name: str, moment: datetime) -> datetime:
-    """A moment with a time zone, in UTC."""
+    """A time with a time zone, in UTC."""
     try:
         return check_timestamp(moment)
     except Refused as exc:
@@ -398,21 +398,21 @@ def checked_moment(name: str, moment: datetime) -> datetime:
 
 
 def _likeliest(records: Sequence[T], query: str) -> list[T]:
-    """Those worth encoding: the ones that share words with the query, then the others."""
-    if len(records) <= _ENCODED_ANEW:
+    """The records worth encoding: those that share words with the query first."""
+    if len(records) <= _MAX_ENCODED:
         return list(records)
     by_key = {str(record.key): record for record in records}
     sharing = [key for key, _ in bm25({k: stored_terms(r.text()) for k, r in by_key.items()}, searched_terms(query))]
-    return [by_key[key] for key in dict.fromkeys((*sharing, *sorted(by_key, reverse=True)))][:_ENCODED_ANEW]
+    return [by_key[key] for key in dict.fromkeys((*sharing, *sorted(by_key, reverse=True)))][:_MAX_ENCODED]
 
 
-def _joined(rankings: Iterable[Sequence[Hit[T]]]) -> list[Hit[T]]:
-    """What stands high in either ranking, higher still in both."""
+def _fused(rankings: Iterable[Sequence[Hit[T]]]) -> list[Hit[T]]:
+    """Reciprocal rank fusion of the rankings."""
     scores: dict[str, float] = {}
     records: dict[str, T] = {}
     for ranking in rankings:
         for place, hit in enumerate(ranking, start=1):
             key = str(hit.record.key)
             records[key] = hit.record
-            scores[key] = scores.get(key, 0.0) + 1 / (_JOINED + place)
+            scores[key] = scores.get(key, 0.0) + 1 / (_RRF_CONSTANT + place)
     return [Hit(records[key], scores[key]) for key in sorted(scores, key=lambda key: (-scores[key], key))]

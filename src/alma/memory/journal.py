@@ -1,4 +1,4 @@
-"""The journal: general memories are created, read, changed, deleted and searched here, by whoever may."""
+"""The journal: create, read, change, delete, search, summarize and promote general memories."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from alma.errors import ValidationError
 from alma.memory.audit import AuditTrail
 from alma.memory.context import ContextReader, WorkingContext
 from alma.memory.erasure import erase
-from alma.memory.filters import MemoryFilter, age_limit, checked_filter, seen_from_here, viewer, visible
+from alma.memory.filters import MemoryFilter, age_limit, checked_filter, viewer, visible, visible_in_session
 from alma.memory.git import GitContext, read_git_context
 from alma.memory.layers import DEFAULT_RULES, Promotion, PromotionRules, Promotions
-from alma.memory.read_counts import FLUSH_SECONDS, add_judgement
-from alma.memory.repository import READABLE, Keeper, Writer, because_of
+from alma.memory.read_counts import FLUSH_SECONDS, add_feedback
+from alma.memory.repository import READABLE, MemoryRepository, Writer, with_reason
 from alma.memory.search import NEWEST_FIRST, Page, SearchResult, read_page, search
 from alma.memory.settings import SystemSettings
 from alma.memory.summary import LanguageModel, Summary, summarize
@@ -30,13 +30,13 @@ from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.simple_search import Mode
 from alma.storage.base import StorageBackend, Transaction
 
-_AT_ONCE = 500
-_MOST_SUMMARIZED = 1_000
+_BATCH_SIZE = 500
+_MAX_SUMMARIZED = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class BulkDeletion:
-    """The memories that were deleted, or in a dry run would be."""
+    """The memories that were deleted, or would be deleted in a dry run."""
 
     ids: tuple[str, ...]
     dry_run: bool = False
@@ -49,13 +49,14 @@ class BulkDeletion:
 def delete_many(
     storage: StorageBackend, scope: Scope, where: Predicate, by: Attribution, *, hard: bool, dry_run: bool
 ) -> BulkDeletion:
-    """Delete the memories inside the scope that fulfil the predicate when their turn comes, batch by batch."""
+    """Delete the memories inside the scope that match the predicate, in batches that do not block other writers for
+    long."""
     ids = [key for (key,) in storage.values(Memory, ("id",), scope, where)]
     if dry_run:
         return BulkDeletion(tuple(ids), dry_run=True)
     gone: list[str] = []
-    for start in range(0, len(ids), _AT_ONCE):
-        batch = ids[start : start + _AT_ONCE]
+    for start in range(0, len(ids), _BATCH_SIZE):
+        batch = ids[start : start + _BATCH_SIZE]
 
         def delete(tx: Transaction, batch: Sequence[str] = batch) -> list[str]:
             # Another process may have changed them since they were found.
@@ -72,13 +73,12 @@ def delete_many(
     return BulkDeletion(tuple(gone))
 
 
-class Journal(Keeper):
+class Journal(MemoryRepository):
     """The general memories of a store.
 
-    Every call names a scope, and says in `by` who acts: private memories are seen by their user alone, and a caller
-    in a session sees, besides its own, no memories of the session layer. Reads are counted in the background; `close`
-    writes what was counted last. What is refused or fails is in the audit log, and so is every read with an `audit`
-    that logs reads.
+    Every call takes a scope and the acting user in `by`: private memories are visible to their user alone, and a caller
+    in a session does not see the session layer of other sessions. Reads are counted in the background; `close` writes
+    the last counts. Failures are recorded in the audit log, and reads as well if `audit` logs reads.
     """
 
     def __init__(
@@ -114,16 +114,16 @@ class Journal(Keeper):
         offset: int = 0,
         cursor: str | None = None,
     ) -> Page:
-        """The memories with these ids, in their order, or a page of those the filter lets through.
+        """The memories with these ids, in their order, or a page of those that the filter matches.
 
-        Ids count as reads, pages do not.
+        Reading by ids counts as reads; reading pages does not.
         """
         checked_by("batch_read", by)
         wanted = checked_filter("batch_read", where)
         if ids is not None:
             return self._by_ids(scope, by, ids, where)
         others = dataclasses.replace(wanted, types=())
-        seen = And(seen_from_here(scope, by, wanted), others.predicate(clock.now()))
+        seen = And(visible_in_session(scope, by, wanted), others.predicate(clock.now()))
         page = read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
         self._audit.record_read("memory", [memory.id for memory in page.memories], by)
         return page
@@ -139,19 +139,23 @@ class Journal(Keeper):
         dry_run: bool = False,
         reason: str | None = None,
     ) -> BulkDeletion:
-        """Delete what the filter lets through and is older than this, by when it was created; one of both is needed."""
+        """Delete the memories that match the filter and were created before `older_than`; one of the two is
+        required."""
         checked_by("bulk_delete", by)
-        with self._tried("bulk_delete", by):
+        with self._audited("bulk_delete", by):
             wanted = checked_filter("bulk_delete", where)
             if older_than is None and not wanted.narrows:
                 raise ValidationError("bulk_delete", "where", where, "must say what to delete: a type, tags, an age …")
             parts = [visible(scope, by), wanted.predicate(clock.now())]
             if older_than is not None:
                 parts.append(Compare("created_at", "lt", age_limit(older_than)))
-            gone = delete_many(self._storage, scope, And(*parts), because_of(by, reason), hard=hard, dry_run=dry_run)
-            if hard and gone.ids and not dry_run:
+            deleted = delete_many(
+                self._storage, scope, And(*parts), with_reason(by, reason), hard=hard, dry_run=dry_run
+            )
+            if hard and deleted.ids and not dry_run:
                 self._traces.clear()
-            return gone
+
+            return deleted
 
     def search(
         self,
@@ -166,14 +170,14 @@ class Journal(Keeper):
         routed: bool = False,
         now: datetime | None = None,
     ) -> SearchResult:
-        """The memories that answer a question best, each with the reasons for its score; they count as read.
+        """The memories that answer a query best, each with the reasons for its score; they count as read.
 
-        `routed` lets the question's words choose the layers that are looked into. By meaning alone, the setting
-        `semantic_search_threshold` is the least similarity once somebody has chosen it, unless another is given.
+        With `routed`, the words of the query choose the layers to search. In mode "semantic", a setting
+        `semantic_search_threshold` that was changed applies unless `min_similarity` is given.
         """
         checked_by("search", by)
         if mode == "semantic" and min_similarity is None:
-            min_similarity = self._chosen_threshold(scope, by)
+            min_similarity = self._configured_threshold(scope, by)
         found = search(
             self._retrieval,
             query,
@@ -199,21 +203,21 @@ class Journal(Keeper):
         where: MemoryFilter | None = None,
         max_tokens: int = 300,
     ) -> Summary:
-        """What a session (a scope or filter that names it) or a time range was about.
+        """Summarize a session (named by the scope or filter) or a time range.
 
-        The most telling sentences, or what a language model makes of them where the journal has one.
+        The summary is extractive, or abstractive where the journal has a language model.
         """
         checked_by("summarize", by)
         wanted = checked_filter("summarize", where)
-        # Whoever names a session wants what it alone has.
+        # Naming a session asks for its session layer as well.
         seen = And(visible(scope, by), wanted.predicate(clock.now()))
-        newest = self._storage.find(Memory, scope, seen, (Order("created_at", "desc"),), _MOST_SUMMARIZED)
+        newest = self._storage.find(Memory, scope, seen, (Order("created_at", "desc"),), _MAX_SUMMARIZED)
         return summarize(newest, max_tokens, self._llm, self._redactor)
 
     # ------------------------------------------------------------------ layers and context
 
     def promotions(self, scope: Scope, *, by: Attribution = ANONYMOUS) -> list[Promotion]:
-        """Which memories have proved useful enough for a wider layer, and why; nothing is changed."""
+        """The promotions that the rules propose, with reasons; nothing is changed."""
         self.flush()
         return self._promotions.proposed(scope, by)
 
@@ -225,27 +229,27 @@ class Journal(Keeper):
         memory_ids: Iterable[str] | None = None,
         dry_run: bool = False,
     ) -> list[Promotion]:
-        """Promote what the rules propose, all of it or these memories; returns what was, or would be, promoted."""
+        """Apply the proposed promotions, all or those of these memories; returns what was, or would be, promoted."""
         self.flush()
         return self._promotions.promote(scope, checked_by("promote", by), memory_ids, dry_run=dry_run)
 
     def demote(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None) -> Memory:
-        """Take a memory's last promotion back: its layers are again exactly what they were.
+        """Revert the last promotion of a memory, which restores its layers exactly.
 
-        It also counts as saying that the memory did not help, so that it does not rise again by itself.
+        It also counts as marking the memory unhelpful, so that it is not promoted again.
         """
-        with self._tried("demote", checked_by("demote", by), memory_id):
+        with self._audited("demote", checked_by("demote", by), memory_id):
             return self._promotions.demote(memory_id, scope, by, reason)
 
     def mark_helpful(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, helpful: bool = True) -> None:
-        """Say that a memory helped, or did not; it counts towards its promotion."""
+        """Record that a memory helped, or did not; it counts as evidence for its promotion."""
 
-        def judge(tx: Transaction) -> None:
-            self._held(tx, memory_id, scope, by, READABLE)
-            add_judgement(tx, memory_id, helpful, by.session_id)
+        def record(tx: Transaction) -> None:
+            self._locked(tx, memory_id, scope, by, READABLE)
+            add_feedback(tx, memory_id, helpful, by.session_id)
 
-        with self._tried("mark_helpful", checked_by("mark_helpful", by), memory_id):
-            self._storage.write(judge, by)
+        with self._audited("mark_helpful", checked_by("mark_helpful", by), memory_id):
+            self._storage.write(record, by)
 
     def get_context(
         self,
@@ -259,9 +263,10 @@ class Journal(Keeper):
         by: Attribution = ANONYMOUS,
         max_tokens: int = 2000,
     ) -> WorkingContext:
-        """What matters now: the working set, open tasks, what is known of these files and this branch, and why.
+        """The working context for an activity, files and a branch: working set, open tasks, related memories, with
+        reasons.
 
-        The branch is the one that is named, or that of the Git context, which a working directory tells.
+        The branch comes from `git_branch`, else from `git`, else from the Git repository of `directory`.
         """
         if git is not None and not isinstance(git, GitContext):
             raise ValidationError("get_context", "git", git, "must be a GitContext, as read_git_context gives one")
@@ -275,10 +280,10 @@ class Journal(Keeper):
         self._audit.record_read("memory", ids, by, request={"activity": activity, "files": list(files)})
         return found
 
-    def _chosen_threshold(self, scope: Scope, by: Attribution) -> float | None:
-        # What is documented was made for another model: with ours it would hide most of what means the same.
-        chosen = SystemSettings(self._storage).in_force("semantic_search_threshold", viewer(scope, by))
-        return None if chosen.source == "default" else float(chosen.value)
+    def _configured_threshold(self, scope: Scope, by: Attribution) -> float | None:
+        # The default was made for another model and would hide most paraphrases with ours.
+        setting = SystemSettings(self._storage).in_force("semantic_search_threshold", viewer(scope, by))
+        return None if setting.source == "default" else float(setting.value)
 
     def _by_ids(self, scope: Scope, by: Attribution, ids: Iterable[str], where: MemoryFilter | None) -> Page:
         if isinstance(ids, str) or not isinstance(ids, Iterable):

@@ -11,7 +11,7 @@ from typing import Any
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.filters import ALIVE, visible
-from alma.memory.read_counts import add_judgement
+from alma.memory.read_counts import add_feedback
 from alma.memory.vocabulary import phrases
 from alma.model.common import checked_names
 from alma.model.governance import Attribution
@@ -176,7 +176,7 @@ class Promotions:
                     changed = _demoted(memory)
                     tx.save(changed)
                     # Otherwise the same evidence would promote it again.
-                    add_judgement(tx, memory_id, False, by.session_id)
+                    add_feedback(tx, memory_id, False, by.session_id)
                     return changed
             raise NotFoundError("memory", memory_id)
 

@@ -1,4 +1,4 @@
-"""Access: counts who reads which memory, beside the reads instead of in their way."""
+"""Count which session reads which memory, in the background."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from alma.storage.base import Reads, StorageBackend, Transaction
 _log = logging.getLogger("alma.memory")
 
 FLUSH_SECONDS = 10.0
-_MOST_PENDING = 10_000
-_AT_ONCE = 500
+_MAX_PENDING = 10_000
+_BATCH_SIZE = 500
 _EVERYWHERE = Scope.everywhere()
 
 Key = tuple[str, str | None]
@@ -30,7 +30,7 @@ Key = tuple[str, str | None]
 
 @dataclass(slots=True)
 class _Tally:
-    """What one session did with one memory since the last flush."""
+    """Counts of one session for one memory since the last flush."""
 
     reads: int
     last: datetime
@@ -45,19 +45,19 @@ class _Tally:
 
 
 class AccessRecorder:
-    """Gathers reads in memory and adds them to the stored counters from a thread of its own.
+    """Collects reads in memory and adds them to the stored counters from a background thread.
 
-    Counters are added to, never set, so that those of several processes add up. What was gathered since the last flush,
-    at most `flush_seconds` ago, is lost when the process is killed; `close` writes it.
+    Counters are incremented, never set, so that several processes add up. Reads since the last flush, at most
+    `flush_seconds` ago, are lost when the process is killed; `close` writes them.
     """
 
     def __init__(self, storage: StorageBackend, flush_seconds: float = FLUSH_SECONDS) -> None:
         self._storage = storage
         self._seconds = flush_seconds
-        # A reader only appends to it, which takes no lock.
-        self._seen: deque[tuple[str, str | None, datetime]] = deque()
+        # Readers only append, which needs no lock.
+        self._reads: deque[tuple[str, str | None, datetime]] = deque()
         self._pending: deque[tuple[Key, _Tally]] = deque()
-        # One flush at a time: what one of them failed to write is pending again before the next looks.
+        # One flush at a time, so that reads which could not be written are pending again before the next one.
         self._flushing = threading.Lock()
         self._due = threading.Event()
         self._thread: threading.Thread | None = None
@@ -65,46 +65,46 @@ class AccessRecorder:
         self._closed = False
 
     def record(self, memory_ids: Iterable[str], session_id: str | None = None) -> None:
-        """Note that these memories were read just now; after `close` nobody would write it down."""
+        """Count these memories as read now; ignored after `close`."""
         if self._closed:
             return
         if self._process != os.getpid():
-            self._begin_anew()
+            self._reset_after_fork()
         moment = clock.now()
-        # What is no id would end the thread that writes.
+        # Check here, because an invalid id would end the background thread.
         for memory_id in checked_names("record_reads", "memory_ids", memory_ids):
-            self._seen.append((memory_id, session_id, moment))
-        if self._thread is None or len(self._seen) >= _MOST_PENDING:
+            self._reads.append((memory_id, session_id, moment))
+        if self._thread is None or len(self._reads) >= _MAX_PENDING:
             self._wake()
 
     def flush(self) -> None:
-        """Write everything gathered so far."""
+        """Write all reads collected so far."""
         if self._process != os.getpid():
-            self._begin_anew()
+            self._reset_after_fork()
         with self._flushing:
-            taken = self._taken()
+            taken = self._collected()
             keys = sorted(taken, key=lambda key: (key[0], key[1] or ""))
-            for start in range(0, len(keys), _AT_ONCE):
-                batch = {key: taken[key] for key in keys[start : start + _AT_ONCE]}
+            for start in range(0, len(keys), _BATCH_SIZE):
+                batch = {key: taken[key] for key in keys[start : start + _BATCH_SIZE]}
                 try:
                     self._storage.write(lambda tx, batch=batch: _write(tx, batch))  # type: ignore[misc]
                 except BaseException:
                     self._pending.extend((key, taken[key]) for key in keys[start:])
                     raise
 
-    def _taken(self) -> dict[Key, _Tally]:
-        """What was gathered, summed up; what comes while this runs may come along or wait."""
+    def _collected(self) -> dict[Key, _Tally]:
+        """Take the collected reads, summed up by memory and session."""
         summed: dict[Key, _Tally] = {}
         for _ in range(len(self._pending)):
             key, tally = self._pending.popleft()
             _add(summed, key, tally)
-        for _ in range(len(self._seen)):
-            memory_id, session_id, moment = self._seen.popleft()
+        for _ in range(len(self._reads)):
+            memory_id, session_id, moment = self._reads.popleft()
             _add(summed, (memory_id, session_id), _Tally(1, moment))
         return summed
 
     def close(self) -> None:
-        """Write what is left and end the thread; closing twice is fine."""
+        """Write the remaining reads and end the thread; closing twice is fine."""
         self._closed = True
         self._due.set()
         thread, self._thread = self._thread, None
@@ -114,16 +114,16 @@ class AccessRecorder:
 
     # ------------------------------------------------------------------ the thread
 
-    def _begin_anew(self) -> None:
-        """After a fork the counts are the parent's to write, and the thread is there alone."""
+    def _reset_after_fork(self) -> None:
+        """Start empty after a fork: the parent writes its own counts."""
         self._process = os.getpid()
-        self._seen, self._pending, self._thread = deque(), deque(), None
+        self._reads, self._pending, self._thread = deque(), deque(), None
         self._due, self._flushing = threading.Event(), threading.Lock()
 
     def _wake(self) -> None:
         if self._thread is None and not self._closed:
             self._start()
-        if len(self._seen) >= _MOST_PENDING:
+        if len(self._reads) >= _MAX_PENDING:
             self._due.set()
 
     def _start(self) -> None:
@@ -137,12 +137,12 @@ class AccessRecorder:
         while not self._closed:
             due.wait(self._seconds)
             due.clear()
-            if self._closed or not (self._seen or self._pending):
+            if self._closed or not (self._reads or self._pending):
                 continue
             try:
                 self.flush()
             except ALMAError as exc:
-                # They stay pending; the next flush may succeed.
+                # The reads stay pending for the next flush.
                 _log.warning("reads were not counted yet", extra={"error": str(exc)})
 
 
@@ -158,16 +158,18 @@ def _write(tx: Transaction, tallies: dict[Key, _Tally]) -> None:
         before = reads.get(memory_id, Reads(0, tally.last))
         reads[memory_id] = Reads(before.count + tally.reads, max(before.last, tally.last))
     tx.count_reads(Memory, reads)
-    # A memory that is gone meanwhile has nobody to count for; those that were counted just now cannot go before we end.
+    # Rows of deleted memories are skipped; those just counted are locked until the transaction ends.
     known = {memory_id for (memory_id,) in tx.values(Memory, ("id",), _EVERYWHERE, In("id", list(reads)))}
-    rows = {row.id: row for row in (_row(*key, tally) for key, tally in tallies.items() if _tells(*key, tally, known))}
+    rows = {
+        row.id: row for row in (_row(*key, tally) for key, tally in tallies.items() if _needs_row(*key, tally, known))
+    }
     for stored in tx.lock(MemoryAccess, rows, _EVERYWHERE):
         rows[stored.id] = _sum(stored, rows[stored.id])
     tx.save(*rows.values())
 
 
-def _tells(memory_id: str, session_id: str | None, tally: _Tally, known: set[str]) -> bool:
-    """Whether there is more to say than that somebody read it."""
+def _needs_row(memory_id: str, session_id: str | None, tally: _Tally, known: set[str]) -> bool:
+    """Whether a row is needed besides the read counter of the memory."""
     return memory_id in known and (session_id is not None or tally.helpful > 0 or tally.unhelpful > 0)
 
 
@@ -183,8 +185,8 @@ def _row(memory_id: str, session_id: str | None, tally: _Tally) -> MemoryAccess:
     )
 
 
-def add_judgement(tx: Transaction, memory_id: str, helpful: bool, session_id: str | None) -> None:
-    """Write down in a transaction that a memory helped, or did not."""
+def add_feedback(tx: Transaction, memory_id: str, helpful: bool, session_id: str | None) -> None:
+    """Record in a transaction that a memory helped, or did not."""
     row = _row(memory_id, session_id, _Tally(0, clock.now(), helpful=int(helpful), unhelpful=int(not helpful)))
     for stored in tx.lock(MemoryAccess, [row.id], _EVERYWHERE):
         row = _sum(stored, row)

@@ -1,4 +1,4 @@
-"""Keeping single memories: created, read, changed and deleted by whoever may, and counted as read."""
+"""Create, read, change and delete single memories, and count their reads."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ ANY_STATE = MemoryFilter(include_archived=True, include_deleted=True, include_ex
 
 
 class Writer(Protocol):
-    """What text enters the store through: it adds vectors, and may refuse, mask or merge.
+    """Saves text: it adds vectors, and may reject, mask or merge.
 
-    Where its `save` also takes a `source`, it is told where the text comes from.
+    If its `save` has a parameter `source`, the journal passes where the text comes from.
     """
 
     def save(self, record: Record, by: Attribution = ...) -> object:
-        """Save one record; returns its id, or something that has it as `id`."""
+        """Save one record; returns its id, or an object with the id as attribute `id`."""
         ...
 
 
-class Keeper(Closeable):
-    """Keeps single memories; see `Journal`, which does so too."""
+class MemoryRepository(Closeable):
+    """Single memories of a store; `Journal` adds search and bulk operations."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Keeper(Closeable):
     ) -> None:
         self._storage = checked_storage("journal", storage)
         if not callable(getattr(writer, "save", None)):
-            raise ValidationError("journal", "writer", writer, "must be what text is saved through, as alma.ingest")
+            raise ValidationError("journal", "writer", writer, "must have a method save, as alma.ingest has")
         self._audit = audit or AuditTrail(storage)
         self._writer = writer
         self._retrieval = checked_part("journal", "retrieval", retrieval, RetrievalEngine, "a RetrievalEngine")
@@ -79,16 +79,15 @@ class Keeper(Closeable):
         source: str | None = None,
         **fields: Any,
     ) -> Memory:
-        """Remember something and return it as it is stored.
+        """Store a memory and return it as it is stored.
 
-        `content` is text, or JSON with a `text`. `fields` are those of a memory, `layers` by name and `ttl_seconds`;
-        None says nothing. Category, importance and layers that are not given are assigned, with their reasons under
-        `context_json["assigned"]`. `source` is where the text comes
-        from, for a writer that wants to know; what it puts away is a RefusedError. A memory of a session gets its place
-        there, as `WorkingMemory.add` would give it.
+        `content` is text, or JSON with a `text`. `fields` are fields of a memory, `layers` by name and `ttl_seconds`;
+        None means not given. Category, importance and layers that are not given are assigned, with the reasons under
+        `context_json["assigned"]`. `source` says where the text comes from; quarantined text raises RefusedError. A
+        memory of a session is added to the session as `WorkingMemory.add` does.
         """
         checked_by("create", by)
-        with self._tried("create", by, request={"content": content, **fields}):
+        with self._audited("create", by, request={"content": content, **fields}):
             return self._created(content, by, git, source, fields)
 
     def _created(
@@ -104,7 +103,7 @@ class Keeper(Closeable):
         memory = with_assigned(memory, given, categorize=settings.auto_categorization_enabled)
         if "id" not in given and memory.session_id is None:
             return self._stored(self._save(memory, by, source))
-        self._warm(memory, source)
+        self._prepare(memory, source)
 
         def create_once(tx: Transaction) -> object:
             if "id" in given and tx.lock(Memory, [memory.id], _EVERYWHERE):
@@ -119,7 +118,7 @@ class Keeper(Closeable):
     def get(
         self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, include_deleted: bool = False
     ) -> Memory | None:
-        """The memory with this id, or None where there is none that the caller may see; counts as a read."""
+        """The memory with this id, or None if the caller can see none; counts as a read."""
         found = self._visible(self._storage, memory_id, scope, by, ANY_STATE if include_deleted else READABLE)
         if found is not None:
             self.record_reads([memory_id], by)
@@ -145,11 +144,12 @@ class Keeper(Closeable):
         expected_updated_at: datetime | None = None,
         source: str | None = None,
     ) -> Memory:
-        """Change some fields and return the memory; a ConflictError where it is not what the caller thinks it is."""
+        """Change some fields and return the memory; ConflictError if its version or update time is not the expected
+        one."""
         checked_by("update", by)
-        with self._tried("update", by, memory_id, {"changes": changes}):
+        with self._audited("update", by, memory_id, {"changes": changes}):
             return self._updated(
-                memory_id, changes, scope, because_of(by, reason), expected_version, expected_updated_at, source
+                memory_id, changes, scope, with_reason(by, reason), expected_version, expected_updated_at, source
             )
 
     def _updated(
@@ -166,20 +166,20 @@ class Keeper(Closeable):
         before = self._visible(self._storage, memory_id, scope, by, READABLE)
         if before is None:
             raise NotFoundError("memory", memory_id)
-        self._warm(changed_memory(before, values), source)
+        self._prepare(changed_memory(before, values), source)
 
         def change(tx: Transaction) -> object:
-            current = self._held(tx, memory_id, scope, by, READABLE)
+            current = self._locked(tx, memory_id, scope, by, READABLE)
             conflict = _conflict(tx, current, expected_version, expected_updated_at)
             saved = conflict or self._save(changed_memory(current, values), by, source)
             if getattr(saved, "status", None) == "quarantined":
-                # The old memory stays, and nothing of what was to replace it: there is no place for two with one id.
+                # The old memory stays; two versions with one id cannot both be stored.
                 raise RefusedError("untrusted", f"the memory was not changed: {getattr(saved, 'reason', None)}")
             return saved
 
         saved = self._storage.write(change, by)
         if isinstance(saved, ConflictError):
-            # Not raised inside: it would be tried again, which would not help.
+            # Raised outside of the transaction, because storage retries conflicts.
             raise saved
         return self._stored(saved)
 
@@ -193,17 +193,17 @@ class Keeper(Closeable):
         reason: str | None = None,
         expected_version: int | None = None,
     ) -> bool:
-        """Delete a memory so that `undelete` brings it back, or for good with `hard`; says whether there was one.
+        """Delete a memory so that `undelete` can restore it, or permanently with `hard`; returns whether there was one.
 
-        For good means that its text is left nowhere: not in its history, nor in the files of the store, which are
-        rewritten. Of many at once, `bulk_delete` and `purge` do so once for all.
+        A hard delete also erases its history and rewrites the files of the store. To delete many memories, use
+        `bulk_delete` or `purge`, which do so once.
         """
-        because = because_of(checked_by("delete", by), reason)
+        because = with_reason(checked_by("delete", by), reason)
         state = ANY_STATE if hard else READABLE
 
         def remove(tx: Transaction) -> bool | ConflictError:
             try:
-                current = self._held(tx, memory_id, scope, by, state)
+                current = self._locked(tx, memory_id, scope, by, state)
             except NotFoundError:
                 return False
             if conflict := _conflict(tx, current, expected_version, None):
@@ -215,7 +215,7 @@ class Keeper(Closeable):
                 tx.save(current.replace(is_active=False, updated_at=clock.now()))
             return True
 
-        with self._tried("delete", because, memory_id):
+        with self._audited("delete", because, memory_id):
             removed = self._storage.write(remove, because)
             if isinstance(removed, ConflictError):
                 raise removed
@@ -226,30 +226,30 @@ class Keeper(Closeable):
     def undelete(
         self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS, reason: str | None = None
     ) -> Memory:
-        """Bring a deleted memory back, or NotFoundError where it is gone for good."""
+        """Restore a deleted memory; NotFoundError if it was deleted permanently."""
 
         def bring_back(tx: Transaction) -> str:
-            current = self._held(tx, memory_id, scope, by, ANY_STATE)
+            current = self._locked(tx, memory_id, scope, by, ANY_STATE)
             if not current.is_active:
                 with tx.audited_as("restore"):
                     tx.save(current.replace(is_active=True, updated_at=clock.now()))
             return memory_id
 
-        because = because_of(checked_by("undelete", by), reason)
-        with self._tried("restore", because, memory_id):
+        because = with_reason(checked_by("undelete", by), reason)
+        with self._audited("restore", because, memory_id):
             return self._stored(self._storage.write(bring_back, because))
 
     def version(self, memory_id: str, scope: Scope, *, by: Attribution = ANONYMOUS) -> int:
-        """The number of a memory's newest version, for `expected_version`."""
+        """The newest version number of a memory, to pass as `expected_version`."""
         with self._storage.snapshot() as tx:
             if self._visible(tx, memory_id, scope, by, ANY_STATE) is None:
                 raise NotFoundError("memory", memory_id)
             return _version(tx, memory_id)
 
-    # ------------------------------------------------------------------ reads that were counted
+    # ------------------------------------------------------------------ counting reads
 
     def record_reads(self, memory_ids: Iterable[str], by: Attribution = ANONYMOUS) -> None:
-        """Count memories as read by whoever acts; it is written in the background."""
+        """Count these memories as read by the acting session; written in the background."""
         if self._access is not None:
             self._access.record(memory_ids, checked_by("record_reads", by).session_id)
 
@@ -259,16 +259,16 @@ class Keeper(Closeable):
             self._access.flush()
 
     def close(self) -> None:
-        """Write what was counted last; the storage stays open."""
+        """Write the last counts; the storage stays open."""
         if self._access is not None:
             self._access.close()
 
-    # ------------------------------------------------------------------ how it is done
+    # ------------------------------------------------------------------ internals
 
-    def _tried(
+    def _audited(
         self, action: str, by: Attribution, memory_id: str = "*", request: Mapping[str, Any] | None = None
     ) -> AbstractContextManager[None]:
-        """What is refused or goes wrong inside is in the audit log."""
+        """Record errors inside the block in the audit log."""
         return self._audit.attempt(action, "memory", by, resource_id=memory_id, request=request)
 
     def _visible(
@@ -278,8 +278,8 @@ class Keeper(Closeable):
         found = reader.find(Memory, scope, where, limit=1)
         return found[0] if found else None
 
-    def _held(self, tx: Transaction, memory_id: str, scope: Scope, by: Attribution, state: MemoryFilter) -> Memory:
-        """The memory as it is now, kept from other writers until the transaction ends."""
+    def _locked(self, tx: Transaction, memory_id: str, scope: Scope, by: Attribution, state: MemoryFilter) -> Memory:
+        """Lock a visible memory until the end of the transaction."""
         for memory in tx.lock(Memory, [memory_id], scope):
             if matches(And(visible(scope, by), state.predicate(clock.now())), memory):
                 return memory
@@ -291,8 +291,8 @@ class Keeper(Closeable):
             return save(memory, by)
         return save(memory, by, source=source)
 
-    def _warm(self, memory: Memory, source: str | None) -> None:
-        """Let embedder and judge see the text before a transaction waits for them: both remember what they saw."""
+    def _prepare(self, memory: Memory, source: str | None) -> None:
+        """Embed and judge the text before the transaction; both cache their results."""
         prepare = getattr(self._writer, "prepare", None)
         if prepare is not None:
             prepare(memory, source)
@@ -302,11 +302,11 @@ class Keeper(Closeable):
 
     def _stored(self, saved: object) -> Memory:
         if getattr(saved, "status", None) == "quarantined":
-            raise RefusedError("quarantined", _quarantine(saved))
+            raise RefusedError("quarantined", _quarantine_reason(saved))
         stored = self._storage.get(Memory, _id_of(saved), _EVERYWHERE)
         if stored is None:
             status, why = getattr(saved, "status", "not stored"), getattr(saved, "reason", None)
-            raise StorageError(f"the memory was {status} and cannot be read: {why or 'the writer did not say why'}")
+            raise StorageError(f"the memory was {status} and cannot be read: {why or 'no reason given'}")
         return stored
 
 
@@ -314,13 +314,13 @@ def _id_of(saved: object) -> str:
     return str(getattr(saved, "id", saved))
 
 
-def _quarantine(saved: object) -> str:
-    archive_id, why = getattr(saved, "archive_id", None), getattr(saved, "reason", None) or "the writer did not say why"
-    where = "" if archive_id is None else f"; it waits in the archive as {archive_id!r}, from where it can be restored"
+def _quarantine_reason(saved: object) -> str:
+    archive_id, why = getattr(saved, "archive_id", None), getattr(saved, "reason", None) or "no reason given"
+    where = "" if archive_id is None else f"; it is in the archive as {archive_id!r} and can be restored from there"
     return f"the memory was quarantined and not stored: {why}{where}"
 
 
-def because_of(by: Attribution, reason: str | None) -> Attribution:
+def with_reason(by: Attribution, reason: str | None) -> Attribution:
     return by if reason is None else dataclasses.replace(by, reason=reason)
 
 

@@ -1,4 +1,4 @@
-"""Searching the journal: what a question finds inside a scope, through every filter, and why."""
+"""Search general memories, and read them page by page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.memory.filters import MemoryFilter, checked_filter, seen_from_here, viewer
+from alma.memory.filters import MemoryFilter, checked_filter, viewer, visible_in_session
 from alma.memory.layers import LayerPlan, route_layers
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution, checked_by
@@ -27,12 +27,12 @@ from alma.storage.base import StorageBackend
 
 MOST_RESULTS = 100
 NEWEST_FIRST = ("-created_at",)
-MOST_PER_PAGE = 1_000
+MAX_PAGE_SIZE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A memory that was found, its score and why it has it."""
+    """A memory that was found, with the explanation of its score."""
 
     memory: Memory
     explanation: Explanation
@@ -43,24 +43,25 @@ class Found:
 
     @property
     def similarity(self) -> float | None:
-        """The cosine of its meaning and the question's, where it was measured."""
+        """The cosine similarity of memory and query, if it was measured."""
         return self.explanation.similarity
 
     @property
     def relevance(self) -> float | None:
-        """The probability that it has to do with the question, where that was measured."""
+        """The probability that the memory is relevant to the query, if it was measured."""
         return self.explanation.relevance
 
     def explain(self) -> str:
-        """The terms that add up to the score, and what led to the memory."""
+        """The terms that add up to the score, and which searches found the memory."""
         return str(self.explanation)
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """What was found, best first; `degraded` is empty, or says what was down and what was done instead.
+    """The memories that were found, best first.
 
-    `plan` says which layers were looked into where the router chose them.
+    `degraded` is empty, or says which service was down and what was used instead. `plan` holds the layers that were
+    searched if the router chose them.
     """
 
     hits: tuple[Found, ...]
@@ -81,11 +82,11 @@ class SearchResult:
         return len(self.hits)
 
     def explain(self) -> list[Explanation]:
-        """For every memory the terms that add up to its score, best first."""
+        """The terms of each score, best first."""
         return [hit.explanation for hit in self.hits]
 
     def why_not(self, memory_id: str) -> Dropped | None:
-        """At which stage a memory was dropped, or None when it was found."""
+        """The stage at which a memory was dropped, or None if it was found."""
         if any(hit.memory.id == memory_id for hit in self.hits):
             return None
         return self._slice.why_not(memory_id)
@@ -104,20 +105,20 @@ def search(
     routed: bool = False,
     now: datetime | None = None,
 ) -> SearchResult:
-    """The memories that answer the question, out of those the caller may see and the filter lets through.
+    """The memories that answer the query, out of those that the caller can see and the filter matches.
 
-    In a project these are the project's, and those of the global layer that the caller carries from other projects.
+    In a project these are the memories of the project and the global memories of the user.
     """
     if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_RESULTS:
         raise ValidationError("search", "limit", limit, f"must be a whole number from 1 to {MOST_RESULTS}")
     checked_by("search", by)
     wanted, moment = checked_filter("search", where), now or clock.now()
     plan = _plan(query, scope, by, moment) if routed and not wanted.layers else None
-    seen = seen_from_here(scope, by, wanted)
+    seen = visible_in_session(scope, by, wanted)
     if plan is not None:
         wanted = dataclasses.replace(wanted, layers=plan.layers)
     fulfilling = wanted.predicate(moment)
-    places = [(scope, And(seen, fulfilling)), *_carried(scope, by, fulfilling)]
+    places = [(scope, And(seen, fulfilling)), *_global_of_user(scope, by, fulfilling)]
     found = retrieval.search(
         query,
         places,
@@ -131,7 +132,7 @@ def search(
     return SearchResult(hits, query, mode, found.degraded, plan, found)
 
 
-def _carried(scope: Scope, by: Attribution, fulfilling: Predicate) -> list[tuple[Scope, Predicate]]:
+def _global_of_user(scope: Scope, by: Attribution, fulfilling: Predicate) -> list[tuple[Scope, Predicate]]:
     user_id = viewer(scope, by)
     if user_id is None or scope.project_id is None or scope.session_id is not None or scope.sealed:
         return []
@@ -158,7 +159,7 @@ def _cosine(least: float | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Some memories in order; `next_cursor` continues behind them and is None at the end."""
+    """Memories in order; `next_cursor` continues after them and is None at the end."""
 
     memories: tuple[Memory, ...]
     next_cursor: str | None = None
@@ -174,13 +175,13 @@ def read_page(
     cursor: str | None = None,
     types: Sequence[str] = (),
 ) -> Page:
-    """A page of the memories inside the scope, of one of these types, that fulfil the predicate.
+    """A page of the memories inside the scope that match the predicate and have one of these types.
 
-    `sort` names fields, with a minus sign for falling order. A cursor finds its place by an index, however far in that
-    is; an offset has to walk there.
+    `sort` names fields, with a minus sign for descending order. A cursor continues with an index lookup; an offset has
+    to skip rows one by one.
     """
     order = _order(sort)
-    most = _whole("limit", limit, 1, MOST_PER_PAGE)
+    most = _whole("limit", limit, 1, MAX_PAGE_SIZE)
     skipped = _whole("offset", offset, 0)
     if cursor is not None and skipped:
         raise ValidationError("batch_read", "offset", offset, "cannot be given together with a cursor")
@@ -205,7 +206,7 @@ def _of_each_type(
     after: Cursor | None,
     types: Sequence[str],
 ) -> list[Memory]:
-    """The first of each type, brought together: an index has each type in order, but not several."""
+    """Merge the first rows of each type, because an index orders one type but not several."""
     kinds: list[Predicate] = [Compare("memory_type", "eq", each) for each in dict.fromkeys(types)]
     kinds = kinds or [EVERYTHING]
     found = [memory for kind in kinds for memory in storage.find(Memory, scope, And(where, kind), order, most, after)]
@@ -228,7 +229,7 @@ def _order(sort: Sequence[str]) -> tuple[Order, ...]:
         if not isinstance(name, str):
             raise ValidationError("batch_read", "sort", name, "must be the name of a field, as 'created_at'")
         field = name.removeprefix("-")
-        # Both say the same, and only one of them is stored.
+        # Priority is computed from importance, which is stored.
         field = "importance_score" if field == "priority" else field
         terms.append(Order(field, "desc" if name.startswith("-") else "asc"))
     return tuple(terms)
@@ -250,7 +251,9 @@ def _decoded(token: str, order: Sequence[Order]) -> Cursor:
             return Cursor(tuple(typed), key)
     except (ValueError, TypeError, AttributeError, binascii.Error):
         raise ValidationError("batch_read", "cursor", token, "must be the next_cursor of an earlier page") from None
-    raise ValidationError("batch_read", "cursor", token, "belongs to another order; ask with the sort it came from")
+    raise ValidationError(
+        "batch_read", "cursor", token, "belongs to another sort order; use the sort that it was created with"
+    )
 
 
 def _typed(name: str, value: Any) -> Any:

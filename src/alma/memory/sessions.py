@@ -1,4 +1,4 @@
-"""Sessions: stretches of work that are created, switched between, nested, ended with a summary and archived."""
+"""Sessions: create, switch, nest, end with a summary, and archive them."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ from alma.model.workspace import Project, Session, User
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 Summarise = Callable[[Session, Sequence[Memory]], str]
-"""What turns a session and its memories, oldest first, into a summary."""
+"""Makes a summary from a session and its memories, oldest first."""
 
 _EVERYWHERE = Scope.everywhere()
 _LATEST_FIRST = (Order("last_active_at", "desc"),)
 _TICK = timedelta(microseconds=1)
 
 
-def most_telling(_: Session, memories: Sequence[Memory]) -> str:
-    """The usual summary: the most telling sentences of a session's memories, as they were said."""
+def extractive_summary(_: Session, memories: Sequence[Memory]) -> str:
+    """The default summary: the most informative sentences of the session's memories."""
     return summarize(memories).text
 
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """The session that is current now, and the one that was before."""
+    """The current session, and the one that was current before."""
 
     session: Session
     previous: Session | None
 
 
 class Sessions:
-    """The sessions of a store; of those that have not ended, the one that was active last is the current one.
+    """The sessions of a store; the current one is the open session that was active last.
 
-    `summarise` makes the summary of a session that ends without one; with None none is made.
+    `summarise` makes the summary of a session that is ended without one; with None, none is made.
     """
 
     def __init__(
         self,
         storage: StorageBackend,
-        summarise: Summarise | None = most_telling,
+        summarise: Summarise | None = extractive_summary,
         screen: Screen = without_secrets,
     ) -> None:
         self._storage = checked_storage("sessions", storage)
@@ -78,9 +78,9 @@ class Sessions:
         by: Attribution = ANONYMOUS,
         visible: Scope = _EVERYWHERE,
     ) -> Session:
-        """A new session, which is the current one of its user from now on.
+        """Create a session and make it the current one of its user.
 
-        An id that a session outside of `visible` has is answered with NotFoundError: nothing is told of that session.
+        If a session outside of `visible` has the id, NotFoundError is raised, so that nothing is disclosed about it.
         """
         session = Session(
             id=session_id or new_id(),
@@ -101,7 +101,7 @@ class Sessions:
         return self._storage.write(lambda tx: created(tx, self._screen(session), visible), by)
 
     def get(self, session_id: str, scope: Scope) -> Session | None:
-        """The session with this id inside the scope, if there is one."""
+        """The session with this id inside the scope, or None."""
         return self._storage.get(Session, session_id, scope)
 
     def require(self, session_id: str, scope: Scope) -> Session:
@@ -117,27 +117,27 @@ class Sessions:
         session_type: str | None = None,
         limit: int | None = None,
     ) -> list[Session]:
-        """The sessions inside the scope, who was active last first; without archived ones unless asked for."""
+        """The sessions inside the scope, most recently active first; archived ones only on request."""
         wanted = {"is_active": active, "is_archived": archived, "session_type": session_type}
         where = And(*(Compare(name, "eq", value) for name, value in wanted.items() if value is not None))
         return self._storage.find(Session, scope, where, _LATEST_FIRST, limit)
 
     def current(self, scope: Scope) -> Session | None:
-        """The session that has not ended and was active last."""
+        """The open session that was active last, or None."""
         return next(iter(self.find(scope, active=True, archived=None, limit=1)), None)
 
     def switch(self, session_id: str, scope: Scope, *, reopen: bool = False, by: Attribution = ANONYMOUS) -> Switched:
-        """Make another session the current one; one that has ended must be reopened to be worked in again."""
+        """Make another session the current one; an ended session must be reopened."""
         return self._storage.write(lambda tx: _switched(tx, session_id, scope, reopen), by)
 
     def touch(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
-        """Note that the session is being worked in."""
+        """Record activity in the session."""
         return self._changed(session_id, scope, lambda session: {}, by)
 
     def update_context(
         self, session_id: str, scope: Scope, changes: Mapping[str, Any], by: Attribution = ANONYMOUS
     ) -> Session:
-        """Change some of a session's working context and keep the rest; None removes a key."""
+        """Merge changes into the working context of a session; None removes a key."""
         return self._changed(
             session_id, scope, lambda session: {"context_json": merged(session.context_json, changes)}, by
         )
@@ -151,17 +151,17 @@ class Sessions:
         archive: bool = False,
         by: Attribution = ANONYMOUS,
     ) -> Session:
-        """End a session with a summary, given or made from its memories, and archive it if asked to.
+        """End a session with a summary, given or made from its memories, and archive it if requested.
 
-        The session of an agent in a project leaves a handoff, unless it has left one. Ending an ended session changes
-        nothing but what is given.
+        The session of an agent in a project creates a handoff unless there is one. Ending an ended session only changes
+        what is given.
         """
-        # Summarising may take its time, so it is done before the transaction holds up other writers.
+        # Summarising is slow, so it is done before the transaction.
         text = summary if summary is not None else self._summary(self.require(session_id, scope))
         return self._storage.write(lambda tx: self._ended(tx, session_id, scope, text, archive), by)
 
     def archive(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
-        """Put a session away; one that has not ended is ended."""
+        """Archive a session; an open session is ended first."""
         return self.end(session_id, scope, archive=True, by=by)
 
     def unarchive(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> Session:
@@ -169,9 +169,9 @@ class Sessions:
         return self._storage.write(lambda tx: _update(tx, locked(tx, session_id, scope), {"is_archived": False}), by)
 
     def delete(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> bool:
-        """Remove a session with its places and agent states; says whether there was one.
+        """Delete a session with its places and agent states; returns whether there was one.
 
-        What was learned in it stays, and so does its handoff; sessions under it stand alone.
+        Memories and handoffs stay; child sessions lose their parent.
         """
         return self._storage.delete(Session, session_id, scope, by) > 0
 
@@ -180,25 +180,25 @@ class Sessions:
     def set_parent(
         self, session_id: str, parent_session_id: str | None, scope: Scope, by: Attribution = ANONYMOUS
     ) -> Session:
-        """Put a session under another one, or with None under none; a circle is refused."""
+        """Set or, with None, remove the parent of a session; cycles are refused."""
         return self._storage.write(lambda tx: _with_parent(tx, session_id, parent_session_id, scope), by)
 
     def ancestors(self, session_id: str, scope: Scope) -> list[Session]:
-        """The session that this one stands under, the one above that, and so on."""
+        """The parent of a session, the parent of that, and so on."""
         with self._storage.snapshot() as tx:
-            return _chain(tx, tx.require(Session, session_id, scope).parent_session_id, scope, held=False)
+            return _chain(tx, tx.require(Session, session_id, scope).parent_session_id, scope, lock=False)
 
     def children(self, session_id: str, scope: Scope) -> list[Session]:
-        """The sessions directly under this one, oldest first."""
+        """The direct child sessions, oldest first."""
         where = Compare("parent_session_id", "eq", session_id)
         return self._storage.find(Session, scope, where, (Order("created_at"),))
 
-    # ------------------------------------------------------------------ what a session holds
+    # ------------------------------------------------------------------ memories
 
     def memories(self, session_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> list[Memory]:
-        """What was remembered in a session or brought into it, oldest first, without what is deleted or expired.
+        """The memories created in a session or added to it, oldest first, without deleted and expired ones.
 
-        Private memories are seen by their user alone, who is `by.user_id` or else the scope's.
+        Private memories are visible to their user alone: `by.user_id`, else the user of the scope.
         """
         session = self.require(session_id, scope)
         with self._storage.snapshot() as tx:
@@ -208,7 +208,7 @@ class Sessions:
         if session.summary is not None or self._summarise is None:
             return None
         with self._storage.snapshot() as tx:
-            # Whoever sees the session sees its summary, so nothing private gets into it.
+            # The summary is as visible as the session, so private memories are left out.
             memories = memories_of(tx, session, None)
         return (self._summarise(session, memories) or None) if memories else None
 
@@ -235,21 +235,21 @@ class Sessions:
 
 
 def created(tx: Transaction, session: Session, visible: Scope = _EVERYWHERE) -> Session:
-    """Save a session that must be new, under a parent that must exist where it does."""
+    """Save a session with a new id, under an existing parent."""
     if tx.get(Session, session.id, _EVERYWHERE) is not None:
         tx.require(Session, session.id, visible)
-        raise ValidationError("session", "id", session.id, "exists already; switch to it, or choose another id")
+        raise ValidationError("session", "id", session.id, "exists already; switch to it or choose another id")
     if session.parent_session_id is not None:
         parent = tx.require(Session, session.parent_session_id, _EVERYWHERE)
         _refuse_other_owner(session, parent)
-    session = session.replace(last_active_at=_behind_all(tx, session))
+    session = session.replace(last_active_at=_latest_activity(tx, session))
     tx.insert(session)
     _note_activity(tx, session)
     return session
 
 
 def locked(tx: Transaction, session_id: str, scope: Scope) -> Session:
-    """The session, held against other writers until the end of the transaction."""
+    """The session, locked until the end of the transaction."""
     found = tx.lock(Session, [session_id], scope)
     if not found:
         raise NotFoundError("session", session_id)
@@ -257,7 +257,7 @@ def locked(tx: Transaction, session_id: str, scope: Scope) -> Session:
 
 
 def open_session(tx: Transaction, session_id: str, scope: Scope) -> Session:
-    """The session, held, if it can still be worked in."""
+    """The session, locked, unless it has ended."""
     session = locked(tx, session_id, scope)
     if not session.is_active:
         raise ValidationError(
@@ -278,7 +278,7 @@ def end_session(
     screen: Screen = without_secrets,
     notes: Notes | None = None,
 ) -> Session:
-    """Mark a session as ended, from when it first was, with the last notes it took."""
+    """Mark a session as ended; the end time is kept if it had ended before."""
     changes = {
         "context_json": session.context_json if notes is None else {**session.context_json, NOTES: notes.to_json()},
         "is_active": False,
@@ -301,7 +301,7 @@ def _update(tx: Transaction, session: Session, changes: dict[str, Any]) -> Sessi
 def _switched(tx: Transaction, session_id: str, scope: Scope, reopen: bool) -> Switched:
     session = locked(tx, session_id, scope) if reopen else open_session(tx, session_id, scope)
     previous = _current_of(tx, session)
-    changes: dict[str, Any] = {"last_active_at": _behind_all(tx, session)}
+    changes: dict[str, Any] = {"last_active_at": _latest_activity(tx, session)}
     if not session.is_active:
         changes |= {"is_active": True, "ended_at": None, "is_archived": False}
     switched = _update(tx, session, changes)
@@ -310,7 +310,7 @@ def _switched(tx: Transaction, session_id: str, scope: Scope, reopen: bool) -> S
 
 
 def _note_activity(tx: Transaction, session: Session) -> None:
-    """Tell the session's user and project, if the store has rows for them, that they are being worked with."""
+    """Record activity of the session's user and project, if the store has rows for them."""
     moment = now()
     if session.user_id is not None:
         tx.update(User, session.user_id, {"last_active_at": moment}, _EVERYWHERE)
@@ -319,14 +319,14 @@ def _note_activity(tx: Transaction, session: Session) -> None:
         tx.update(Project, session.project_id, {"last_accessed_at": moment}, theirs)
 
 
-def _behind_all(tx: Transaction, session: Session) -> datetime:
-    """A moment that makes the session the current one, even where another clock is ahead."""
+def _latest_activity(tx: Transaction, session: Session) -> datetime:
+    """A time that makes the session the current one, even if another clock is ahead."""
     current = _current_of(tx, session)
     return now() if current is None else max(now(), current.last_active_at + _TICK)
 
 
 def _current_of(tx: Transaction, session: Session) -> Session | None:
-    """The current session of the same user, project and agent, as far as they are known."""
+    """The current session of the same user, or of the same project and agent."""
     names = ("user_id",) if session.user_id else ("project_id", "agent")
     owner = {name: value for name in names if (value := getattr(session, name)) is not None}
     if not owner:
@@ -338,7 +338,7 @@ def _current_of(tx: Transaction, session: Session) -> Session | None:
 def _with_parent(tx: Transaction, session_id: str, parent_id: str | None, scope: Scope) -> Session:
     session = locked(tx, session_id, scope)
     if parent_id is not None:
-        above = _chain(tx, parent_id, scope, held=True)
+        above = _chain(tx, parent_id, scope, lock=True)
         if not above:
             raise NotFoundError("session", parent_id)
         if session.id in {each.id for each in above}:
@@ -346,20 +346,20 @@ def _with_parent(tx: Transaction, session_id: str, parent_id: str | None, scope:
                 "session",
                 "parent_session_id",
                 parent_id,
-                f"would close a circle: it stands under {session.id!r} itself",
+                f"would close a cycle: it is a descendant of {session.id!r}",
             )
         _refuse_other_owner(session, above[0])
     return _update(tx, session, {"parent_session_id": parent_id})
 
 
-def _chain(tx: Transaction, first: str | None, scope: Scope, *, held: bool) -> list[Session]:
-    """The session with this id and all above it; `held` keeps others from changing what was looked at."""
+def _chain(tx: Transaction, first: str | None, scope: Scope, *, lock: bool) -> list[Session]:
+    """The session with this id and all its ancestors; `lock` locks them."""
     chain: list[Session] = []
     seen: set[str] = set()
     above = first
     while above is not None and above not in seen:
         seen.add(above)
-        found = tx.lock(Session, [above], scope) if held else tx.get_many(Session, [above], scope)
+        found = tx.lock(Session, [above], scope) if lock else tx.get_many(Session, [above], scope)
         if not found:
             break
         chain.extend(found)

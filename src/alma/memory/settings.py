@@ -1,4 +1,4 @@
-"""Settings: the documented keys, typed and validated, for everybody or for one user."""
+"""Settings: the documented keys, typed and validated, for the whole store or for one user."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from alma.model.workspace import User
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
-# Where a user's own values stand in the user's preferences.
+# The key of a user's preferences that holds the user's settings.
 _OWN = "settings"
 
 Source = Literal["default", "global", "user"]
@@ -45,7 +45,7 @@ _NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The value of every setting that is in force."""
+    """The effective value of every setting."""
 
     memory_decay_enabled: bool
     default_decay_rate: float
@@ -55,13 +55,13 @@ class Settings:
 
     @classmethod
     def documented(cls) -> Settings:
-        """The settings as nobody has changed them."""
+        """The default settings."""
         return cls(**{field.name: _DOCUMENTED[field.name].typed_value for field in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
 class SettingInForce:
-    """One setting: its value, where that comes from, and what it would be otherwise."""
+    """A setting with its effective value, where that comes from, and the default."""
 
     key: str
     value: SettingValue
@@ -75,14 +75,14 @@ class SettingInForce:
 class SystemSettings:
     """Reads and changes the settings of a store.
 
-    A value that a user has chosen holds for that user, else the one chosen for everybody, else the documented one.
+    The value of a user has priority over the value of the store, which has priority over the default.
     """
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = checked_storage("settings", storage)
 
     def read(self, user_id: str | None = None) -> Settings:
-        """All settings, as attributes of the types they have."""
+        """All settings as typed attributes."""
         return Settings(**{setting.key: setting.value for setting in self.list_all(user_id)})  # type: ignore[arg-type]
 
     def list_all(self, user_id: str | None = None) -> list[SettingInForce]:
@@ -102,19 +102,19 @@ class SystemSettings:
         return next(setting for setting in self.list_all(user_id) if setting.key == key)
 
     def switched(self, key: str, on: bool) -> list[str]:
-        """The users who switched a setting on or off for themselves, by their ids."""
+        """The ids of users who have set this setting on or off."""
         chosen = At("preferences_json", (_OWN, _known(key).key), on)
         return [str(user_id) for (user_id,) in self._storage.values(User, ("id",), _EVERYWHERE, chosen)]
 
     def set(
         self, key: str, value: SettingValue, user_id: str | None = None, by: Attribution = ANONYMOUS
     ) -> SettingInForce:
-        """Choose a value for everybody, or for one user alone."""
+        """Set a value for the store, or for one user."""
         checked = _checked(key, value)
         return self._write(key, checked, user_id, by)
 
     def set_text(self, key: str, text: str, user_id: str | None = None, by: Attribution = ANONYMOUS) -> SettingInForce:
-        """Choose a value that is given as text, on a command line for example."""
+        """Set a value given as text, for example on a command line."""
         setting = _known(key)
         try:
             value = setting.replace(value=text.strip() if isinstance(text, str) else text).typed_value
@@ -125,7 +125,7 @@ class SystemSettings:
     def reset(
         self, key: str | None = None, user_id: str | None = None, by: Attribution = ANONYMOUS
     ) -> list[SettingInForce]:
-        """Go back to the documented value, for a user to that of everybody; without a key, in all settings."""
+        """Reset one setting or, without a key, all: a user's to those of the store, the store's to the defaults."""
         keys = list(_DOCUMENTED) if key is None else [_known(key).key]
         return self._storage.write(lambda tx: [_put(tx, each, None, user_id) for each in keys], by)
 
@@ -134,7 +134,7 @@ class SystemSettings:
 
 
 def _put(tx: Transaction, key: str, value: SettingValue | None, user_id: str | None) -> SettingInForce:
-    """Store a value, or with None the way it was, and note in the audit log what it was before."""
+    """Store a value, or with None the default, and record the change in the audit log."""
     if user_id is None:
         before, after = _put_for_all(tx, key, value)
     else:
@@ -158,7 +158,7 @@ def _put_for_user(
     tx: Transaction, key: str, value: SettingValue | None, user_id: str
 ) -> tuple[SettingInForce, SettingInForce]:
     if not _DOCUMENTED[key].is_user_configurable:
-        raise ValidationError("setting", key, user_id, "is the same for everybody and no user's to choose")
+        raise ValidationError("setting", key, user_id, "is set for the whole store; users cannot change it")
     ensured(tx, user_id)
     (user,) = tx.lock(User, [user_id], _EVERYWHERE)
     stored = tx.get(Setting, key, _EVERYWHERE)
@@ -175,7 +175,7 @@ def _put_for_user(
 
 
 def _change(by: Attribution, before: SettingInForce, after: SettingInForce, user_id: str | None) -> AuditEvent:
-    """Who changed what to what: the store's own event says only that the row was written."""
+    """The audit event of a change, with old and new value."""
     details: dict[str, Any] = {"from": before.value, "to": after.value, "for": user_id or "everybody"}
     if by.reason is not None:
         details["reason"] = by.reason
@@ -204,7 +204,7 @@ def _in_force(key: str, stored: Setting | None, own: dict[str, Any]) -> SettingI
     value: Any = default
     source: Source = "default"
     if stored is not None:
-        # The type is ours: a row that says otherwise was not written by us.
+        # The documented type wins over the type in the row.
         value = _checked(key, documented.replace(value=stored.value).typed_value)
         source = "default" if value == default else "global"
     if key in own and documented.is_user_configurable:
@@ -221,7 +221,7 @@ def _in_force(key: str, stored: Setting | None, own: dict[str, Any]) -> SettingI
 
 
 def _in_force_or_damaged(key: str, stored: Setting | None) -> SettingInForce:
-    """What a row says, or the documented value where it says nothing that makes sense: it must still be replaceable."""
+    """The stored value, or the default if it is invalid, so that it can be replaced."""
     try:
         return _in_force(key, stored, {})
     except ValidationError:
@@ -236,7 +236,7 @@ def _known(key: str) -> Setting:
 
 
 def _checked(key: str, value: Any) -> Any:
-    """The value as its type has it, inside its limits."""
+    """The value in its type and inside its limits."""
     setting = _known(key)
     types = _TYPES[setting.value_type]
     if type(value) not in types:

@@ -1,4 +1,4 @@
-"""Users: their profiles, their preferences and when they were last active."""
+"""Users: profiles, preferences and activity."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from alma.model.scope import Scope
 from alma.model.workspace import User
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
-# Users belong to nobody but themselves, so there is no narrower scope to look in.
+# Users have no narrower scope.
 _EVERYWHERE = Scope.everywhere()
 ChangesOf = Callable[[User], Mapping[str, Any]]
 _CHANGEABLE = ("username", "email", "display_name", "is_active")
 
 
 class Users:
-    """The people a store knows."""
+    """The users of a store."""
 
     def __init__(self, storage: StorageBackend, screen: Screen = without_secrets) -> None:
         self._storage = checked_storage("users", storage)
@@ -39,7 +39,7 @@ class Users:
         preferences: JsonObject | None = None,
         by: Attribution = ANONYMOUS,
     ) -> User:
-        """A new user; a name or address that another one has is refused."""
+        """Create a user; a username or email address that is taken is refused."""
         user = User(
             id=user_id or new_id(),
             username=username,
@@ -51,11 +51,11 @@ class Users:
         return self._storage.write(lambda tx: _created(tx, self._screen(user)), by)
 
     def ensure(self, user_id: str, by: Attribution = ANONYMOUS) -> User:
-        """The user with this id, made with the id as name if there is none yet."""
+        """The user with this id, created with the id as name if there is none."""
         return self._storage.write(lambda tx: ensured(tx, user_id), by)
 
     def get(self, user_id: str) -> User | None:
-        """The user with this id, if there is one."""
+        """The user with this id, or None."""
         return self._storage.get(User, user_id, _EVERYWHERE)
 
     def require(self, user_id: str) -> User:
@@ -63,11 +63,11 @@ class Users:
         return self._storage.require(User, user_id, _EVERYWHERE)
 
     def named(self, username: str) -> User | None:
-        """The user with this name, if there is one."""
+        """The user with this name, or None."""
         return next(iter(self._storage.find(User, _EVERYWHERE, Compare("username", "eq", username), limit=1)), None)
 
     def list_all(self, active_only: bool = True, limit: int | None = None) -> list[User]:
-        """The users, who was active last first."""
+        """The users, most recently active first."""
         where = Compare("is_active", "eq", True) if active_only else EVERYTHING
         return self._storage.find(User, _EVERYWHERE, where, (Order("last_active_at", "desc"),), limit)
 
@@ -81,15 +81,15 @@ class Users:
         return self._changed(user_id, lambda _: changes, by)
 
     def merge_preferences(self, user_id: str, changes: Mapping[str, Any], by: Attribution = ANONYMOUS) -> User:
-        """Change some preferences and keep the others; None removes one."""
+        """Change some preferences; None removes one."""
         return self._changed(user_id, lambda user: {"preferences_json": merged(user.preferences_json, changes)}, by)
 
     def merge_profile(self, user_id: str, changes: Mapping[str, Any], by: Attribution = ANONYMOUS) -> User:
-        """Change some of the profile and keep the rest; None removes a key."""
+        """Change parts of the profile; None removes a key."""
         return self._changed(user_id, lambda user: {"profile_json": merged(user.profile_json, changes)}, by)
 
     def touch(self, user_id: str, by: Attribution = ANONYMOUS) -> User:
-        """Note that the user is active now."""
+        """Record that the user is active now."""
         return self._changed(user_id, lambda user: {"last_active_at": max(now(), user.last_active_at)}, by)
 
     def _changed(self, user_id: str, changes_of: ChangesOf, by: Attribution) -> User:
@@ -97,7 +97,7 @@ class Users:
 
 
 def ensured(tx: Transaction, user_id: str) -> User:
-    """The user with this id, inside a transaction, made if there is none."""
+    """The user with this id, created if there is none, inside a transaction."""
     known = tx.get(User, user_id, _EVERYWHERE)
     if known is not None:
         return known

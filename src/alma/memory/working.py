@@ -1,4 +1,4 @@
-"""Working memory: what a session holds, in which order, and the part of it that is being worked with."""
+"""Working memory: the ordered memories of a session, and the part of them in the context window."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime
 
 from alma.clock import now
 from alma.errors import NotFoundError, ScopeViolationError, ValidationError
-from alma.memory.filters import is_open_to, is_over, is_visible, viewer
+from alma.memory.filters import is_inactive, is_open_to, is_visible, viewer
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
 from alma.model.common import checked_names
@@ -24,16 +24,16 @@ from alma.tokens import LONGEST_TOKEN, count_tokens
 DEFAULT_CONTEXT_TOKENS = 4000
 _EVERYWHERE = Scope.everywhere()
 _IN_ORDER = (Order("position_in_session"), Order("added_at"))
-_WORKED_WITH = Compare("working_memory", "eq", True)
+_IN_WORKING_SET = Compare("working_memory", "eq", True)
 _HALF_LIFE_HOURS = 6.0
-_IMPORTANCE_SHARE = 0.5
+_IMPORTANCE_WEIGHT = 0.5
 _UNLIMITED = 1 << 40
 Costs = Mapping[tuple[str, datetime], int]
 
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """The places of memories in a session, and the memories that had to leave it for them."""
+    """The places of memories in a session, and the memories that were dropped to make room."""
 
     places: tuple[SessionMemory, ...]
     dropped: tuple[LeftOut, ...] = ()
@@ -41,7 +41,7 @@ class Added:
 
 @dataclass(frozen=True, slots=True)
 class WorkingSet:
-    """The memories that are being worked with, in the order of the context window."""
+    """The memories in the context window, in order."""
 
     session_id: str
     memories: tuple[Memory, ...]
@@ -50,15 +50,15 @@ class WorkingSet:
     evicted: tuple[LeftOut, ...] = ()
 
     def to_prompt(self) -> str:
-        """The memories as text for a language model, inside the budget."""
+        """The memories as text for a language model, within the budget."""
         return MemorySlice(memories=self.memories).to_prompt(self.max_tokens)
 
 
 class WorkingMemory:
-    """Brings memories into sessions, keeps them in order, and keeps what is worked with inside a token budget.
+    """Adds memories to sessions, orders them, and keeps a working set within a token budget.
 
-    Private memories are shown to their user alone, who is `by.user_id` or else the scope's; others learn only that
-    there is less room.
+    Private memories are visible to their user alone: `by.user_id`, else the user of the scope. For others they only
+    take room.
     """
 
     def __init__(self, storage: StorageBackend, context_window_tokens: int = DEFAULT_CONTEXT_TOKENS) -> None:
@@ -66,7 +66,7 @@ class WorkingMemory:
         self._settings = SystemSettings(storage)
         self._max_tokens = checked_budget(context_window_tokens)
 
-    # ------------------------------------------------------------------ what a session holds
+    # ------------------------------------------------------------------ memories of a session
 
     def add(
         self,
@@ -77,24 +77,24 @@ class WorkingMemory:
         pinned: bool = False,
         by: Attribution = ANONYMOUS,
     ) -> Added:
-        """Bring memories into a session, behind those it has.
+        """Add memories to the end of a session.
 
-        A session holds `max_memories_per_session`: beyond that the oldest that are not pinned leave the session. The
-        memories themselves stay.
+        A session holds at most `max_memories_per_session`; beyond that the oldest memories that are not pinned leave
+        it. The memories themselves are kept.
         """
         ids = _ids(memory_ids)
         return self._storage.write(lambda tx: self._added(tx, open_session(tx, session_id, scope), ids, pinned), by)
 
     def enter(self, tx: Transaction, memory: Memory) -> None:
-        """Give a memory that is created in a session its place there, where the session exists and has not ended."""
+        """Add a memory that was created in a session, if the session exists and is open."""
         for session in tx.lock(Session, [memory.session_id or ""], _EVERYWHERE):
-            if session.is_active and is_visible(memory, session) and not is_over(memory, now()):
+            if session.is_active and is_visible(memory, session) and not is_inactive(memory, now()):
                 self._added(tx, session, [memory.id], pinned=False)
 
     def remove(
         self, session_id: str, memory_ids: str | Sequence[str], scope: Scope, by: Attribution = ANONYMOUS
     ) -> int:
-        """Take memories out of a session; returns how many were in it. The memories themselves stay."""
+        """Remove memories from a session; returns how many. The memories themselves are kept."""
         ids = _ids(memory_ids)
 
         def remove(tx: Transaction) -> int:
@@ -104,24 +104,24 @@ class WorkingMemory:
         return self._storage.write(remove, by)
 
     def places(self, session_id: str, scope: Scope) -> list[SessionMemory]:
-        """The places of a session's memories, in their order."""
+        """The places of a session's memories, in order."""
         with self._storage.snapshot() as tx:
             return places_of(tx, tx.require(Session, session_id, scope))
 
     def move(
         self, session_id: str, memory_id: str, position: int, scope: Scope, by: Attribution = ANONYMOUS
     ) -> list[SessionMemory]:
-        """Give a memory another place in the order, counted from 1; those behind it move on."""
+        """Move a memory to a position, counted from 1; later ones shift."""
         if isinstance(position, bool) or not isinstance(position, int) or position < 1:
             raise ValidationError("session_memory", "position_in_session", position, "must be a whole number from 1 on")
         return self._storage.write(lambda tx: move(tx, locked(tx, session_id, scope), memory_id, position), by)
 
     def pin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
-        """Keep a memory in its session and, while it is worked with, in the working set, whatever else comes."""
+        """Keep a memory in its session and in the working set, whatever is added."""
         return self._set(session_id, memory_id, scope, True, by)
 
     def unpin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
-        """Let a memory leave when others need its place."""
+        """Allow a memory to be dropped or evicted again."""
         return self._set(session_id, memory_id, scope, False, by)
 
     def _set(self, session_id: str, memory_id: str, scope: Scope, pinned: bool, by: Attribution) -> SessionMemory:
@@ -132,7 +132,7 @@ class WorkingMemory:
 
         return self._storage.write(change, by)
 
-    # ------------------------------------------------------------------ what is worked with
+    # ------------------------------------------------------------------ the working set
 
     def hold(
         self,
@@ -144,22 +144,22 @@ class WorkingMemory:
         pinned: bool = False,
         by: Attribution = ANONYMOUS,
     ) -> WorkingSet:
-        """Work with these memories as well; where the budget is too small, what is worth least makes room.
+        """Add memories to the working set; if the budget is too small, the least valuable are evicted.
 
-        Memories that the session does not have yet are brought into it. What is evicted stays in the session.
+        Memories that are not in the session are added to it. Evicted memories stay in the session.
         """
         return _shown(self._refitted(session_id, _ids(memory_ids), scope, max_tokens, pinned, by), scope, by)
 
     def fit(
         self, session_id: str, scope: Scope, max_tokens: int | None = None, by: Attribution = ANONYMOUS
     ) -> WorkingSet:
-        """Bring the working set inside a budget, and put out of it what has expired meanwhile."""
+        """Shrink the working set to a budget and remove what has expired."""
         return _shown(self._refitted(session_id, [], scope, max_tokens, False, by), scope, by)
 
     def release(
         self, session_id: str, memory_ids: str | Sequence[str], scope: Scope, by: Attribution = ANONYMOUS
     ) -> int:
-        """Work with these memories no longer; returns with how many it was done. They stay in the session."""
+        """Remove memories from the working set; returns how many. They stay in the session."""
         ids = set(_ids(memory_ids))
 
         def release(tx: Transaction) -> int:
@@ -175,19 +175,19 @@ class WorkingMemory:
     def working_set(
         self, session_id: str, scope: Scope, max_tokens: int | None = None, by: Attribution = ANONYMOUS
     ) -> WorkingSet:
-        """What is being worked with, as far as it fits; nothing is changed by asking."""
+        """The working set as far as it fits; reading changes nothing."""
         budget = self._budget(max_tokens)
         with self._storage.snapshot() as tx:
             candidates = _candidates(tx, tx.require(Session, session_id, scope), frozenset())
         memories = [candidate.memory for candidate in candidates]
-        held = _working_set(session_id, fitted(candidates, budget, costs_of(memories, budget), now()), budget)
+        held = _working_set(session_id, fitted(candidates, budget, prompt_costs(memories, budget), now()), budget)
         return _shown(held, scope, by)
 
     def _refitted(
         self, session_id: str, wanted: list[str], scope: Scope, max_tokens: int | None, pinned: bool, by: Attribution
     ) -> WorkingSet:
         budget = self._budget(max_tokens)
-        # Counting tokens takes its time, so it is done before the transaction holds up other writers.
+        # Counting tokens is slow, so it is done before the transaction.
         costs = self._costs(session_id, wanted, scope, budget)
 
         def refit(tx: Transaction) -> WorkingSet:
@@ -207,9 +207,9 @@ class WorkingMemory:
             session = tx.require(Session, session_id, scope)
             held = [place.memory_id for place in places_of(tx, session, working=True)]
             memories = tx.get_many(Memory, [*held, *wanted], _EVERYWHERE)
-        return costs_of(memories, budget)
+        return prompt_costs(memories, budget)
 
-    # ------------------------------------------------------------------ coming in
+    # ------------------------------------------------------------------ adding
 
     def _added(
         self, tx: Transaction, session: Session, memory_ids: list[str], pinned: bool, working: bool = False
@@ -244,7 +244,7 @@ class WorkingMemory:
     def _make_room(
         self, tx: Transaction, session: Session, fresh: list[SessionMemory], wanted: frozenset[str]
     ) -> list[LeftOut]:
-        """Let the oldest memories that are not pinned leave the session, for those that come or, at last, of those."""
+        """Remove the oldest unpinned memories of the session or, if there are too few, some of the new ones."""
         limit = self._settings.read(session.user_id).max_memories_per_session
         scope = Scope(session_id=session.id)
         excess = tx.count(SessionMemory, scope) + len(fresh) - limit
@@ -275,7 +275,7 @@ def _candidates(tx: Transaction, session: Session, wanted: frozenset[str]) -> li
 
 
 def _write(tx: Transaction, session: Session, fit: Fitted) -> None:
-    """Note who is in the context window, and where."""
+    """Store which memories are in the context window, and where."""
     positions = {candidate.place.id: number for number, candidate in enumerate(fit.chosen, start=1)}
     places = places_of(tx, session, working=True)
     fitted_in = [
@@ -286,7 +286,7 @@ def _write(tx: Transaction, session: Session, fit: Fitted) -> None:
 
 
 def _shown(held: WorkingSet, scope: Scope, by: Attribution) -> WorkingSet:
-    """The working set without what is private to somebody else than who asks."""
+    """The working set without private memories of other users."""
     user_id = viewer(scope, by)
     return replace(held, memories=tuple(memory for memory in held.memories if is_open_to(memory, user_id)))
 
@@ -297,25 +297,28 @@ def _working_set(session_id: str, fit: Fitted, max_tokens: int, dropped: Sequenc
 
 
 def require_visible(tx: Transaction, session: Session, memory_ids: list[str]) -> None:
-    """Refuse memories that there are not, or that a session must not see."""
+    """Refuse memories that do not exist or that the session must not see."""
     found = {memory.id: memory for memory in tx.get_many(Memory, memory_ids, _EVERYWHERE)}
     moment = now()
     for memory_id in memory_ids:
         memory = found.get(memory_id)
-        if memory is None or is_over(memory, moment):
+        if memory is None or is_inactive(memory, moment):
             raise NotFoundError("memory", memory_id)
         if not is_visible(memory, session):
             raise ScopeViolationError(
-                "session_memory", "memory_id", memory_id, "is not this session's to see: it is private or elsewhere"
+                "session_memory",
+                "memory_id",
+                memory_id,
+                "is not visible to this session: it is private or in another project",
             )
 
 
 def places_of(
     tx: Transaction, session: Session, working: bool = False, memory_ids: Sequence[str] | None = None
 ) -> list[SessionMemory]:
-    """The places of a session, or of some memories in it, or of what is worked with, in their order."""
+    """The places of a session in order: all, those of some memories, or those of the working set."""
     where = EVERYTHING if memory_ids is None else In("memory_id", memory_ids)
-    return tx.find(SessionMemory, Scope(session_id=session.id), _WORKED_WITH if working else where, _IN_ORDER)
+    return tx.find(SessionMemory, Scope(session_id=session.id), _IN_WORKING_SET if working else where, _IN_ORDER)
 
 
 def place_of(places: Sequence[SessionMemory], memory_id: str) -> SessionMemory:
@@ -327,7 +330,7 @@ def place_of(places: Sequence[SessionMemory], memory_id: str) -> SessionMemory:
 
 
 def last_position(tx: Transaction, session: Session) -> int:
-    """Where the last memory of a session stands, 0 in an empty one."""
+    """The last position in a session, 0 in an empty one."""
     last = tx.find(
         SessionMemory,
         Scope(session_id=session.id),
@@ -339,7 +342,7 @@ def last_position(tx: Transaction, session: Session) -> int:
 
 
 def move(tx: Transaction, session: Session, memory_id: str, position: int) -> list[SessionMemory]:
-    """Put a memory at a position and count the others anew."""
+    """Move a memory to a position and renumber the places."""
     places = places_of(tx, session)
     place = place_of(places, memory_id)
     places.remove(place)
@@ -349,14 +352,14 @@ def move(tx: Transaction, session: Session, memory_id: str, position: int) -> li
 
 
 def save_changed(tx: Transaction, before: Sequence[SessionMemory], after: list[SessionMemory]) -> list[SessionMemory]:
-    """Store those that changed, together."""
+    """Save the places that changed, in one write."""
     tx.save(*(new for old, new in zip(before, after, strict=True) if new != old))
     return after
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A memory that was left out, and the reason in a sentence."""
+    """A memory that was left out, and the reason."""
 
     memory_id: str
     reason: str
@@ -364,17 +367,17 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A memory that wants to be in the working set."""
+    """A candidate for the working set."""
 
     place: SessionMemory
     memory: Memory
     wanted: bool = False
-    """Whether it was asked for just now."""
+    """Whether this call requested it."""
 
     def worth(self, moment: datetime) -> float:
-        """Half of it importance, half how lately it was used: a memory of six hours ago counts half."""
+        """The value of a memory: half importance, half recency with a half-life of six hours."""
         recency: float = 0.5 ** (self.idle_hours(moment) / _HALF_LIFE_HOURS)
-        return _IMPORTANCE_SHARE * self.memory.importance_score + (1 - _IMPORTANCE_SHARE) * recency
+        return _IMPORTANCE_WEIGHT * self.memory.importance_score + (1 - _IMPORTANCE_WEIGHT) * recency
 
     def idle_hours(self, moment: datetime) -> float:
         used = max(self.place.added_at, self.memory.last_accessed_at)
@@ -383,7 +386,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Fitted:
-    """What fits, in the order of the context window, what it takes together, and what was left out."""
+    """The memories that fit, in order, their tokens, and what was left out."""
 
     chosen: tuple[Candidate, ...] = ()
     tokens: int = 0
@@ -396,51 +399,53 @@ def checked_budget(max_tokens: int) -> int:
     return max_tokens
 
 
-def cost_of(memory: Memory, max_tokens: int) -> int:
-    """How many tokens a memory takes in a prompt, or just more than there are when it is far too long to be counted."""
+def prompt_cost(memory: Memory, max_tokens: int) -> int:
+    """The tokens of a memory in a prompt, or one more than the budget if it is too long to count."""
     if len(memory.content) > max_tokens * LONGEST_TOKEN:
         return max_tokens + 1
     return count_tokens(MemorySlice(memories=(memory,)).to_prompt(_UNLIMITED))
 
 
-def costs_of(memories: Iterable[Memory], max_tokens: int) -> Costs:
-    """What each memory takes, as it is now."""
-    return {(memory.id, memory.updated_at): cost_of(memory, max_tokens) for memory in memories}
+def prompt_costs(memories: Iterable[Memory], max_tokens: int) -> Costs:
+    """The tokens of each memory in its current version."""
+    return {(memory.id, memory.updated_at): prompt_cost(memory, max_tokens) for memory in memories}
 
 
 def fitted(candidates: Sequence[Candidate], max_tokens: int, costs: Costs, moment: datetime) -> Fitted:
-    """The pinned ones, then those just asked for, then the most worthy, as long as there is room."""
-    left_out = [LeftOut(c.memory.id, _why_over(c.memory)) for c in candidates if is_over(c.memory, moment)]
-    live = [c for c in candidates if not is_over(c.memory, moment)]
+    """Choose pinned memories, then requested ones, then the most valuable, while they fit."""
+    left_out = [LeftOut(c.memory.id, _inactive_reason(c.memory)) for c in candidates if is_inactive(c.memory, moment)]
+    live = [c for c in candidates if not is_inactive(c.memory, moment)]
     chosen: list[Candidate] = []
     used = 0
     for candidate in sorted(live, key=lambda c: (not c.place.pinned, not c.wanted, -c.worth(moment), c.memory.id)):
         memory = candidate.memory
-        cost = costs.get((memory.id, memory.updated_at)) or cost_of(memory, max_tokens)
+        cost = costs.get((memory.id, memory.updated_at)) or prompt_cost(memory, max_tokens)
         if used + cost <= max_tokens:
             chosen.append(candidate)
             used += cost
         elif candidate.place.pinned:
             raise ValidationError(
-                "working set", "max_tokens", max_tokens, "is too little for the pinned memories; unpin one or raise it"
+                "working set", "max_tokens", max_tokens, "is too small for the pinned memories; unpin one or raise it"
             )
         else:
-            left_out.append(LeftOut(memory.id, _why_no_room(candidate, cost, max_tokens - used, max_tokens, moment)))
+            left_out.append(
+                LeftOut(memory.id, _too_large_reason(candidate, cost, max_tokens - used, max_tokens, moment))
+            )
     chosen.sort(key=lambda c: (not c.place.pinned, c.place.position_in_session or 0, c.place.id))
     return Fitted(tuple(chosen), used, tuple(left_out))
 
 
-def _why_no_room(candidate: Candidate, cost: int, room: int, max_tokens: int, moment: datetime) -> str:
+def _too_large_reason(candidate: Candidate, cost: int, room: int, max_tokens: int, moment: datetime) -> str:
     if cost > max_tokens:
-        return f"it alone takes more than the budget of {max_tokens:,} tokens"
+        return f"it alone exceeds the budget of {max_tokens:,} tokens"
     return (
-        f"it takes {cost:,} tokens and {room:,} of {max_tokens:,} were left after what is pinned, was asked for or is "
-        f"worth more (importance {candidate.memory.importance_score:.2f}, "
+        f"it takes {cost:,} tokens and {room:,} of {max_tokens:,} were left after what is pinned, requested or "
+        f"more valuable (importance {candidate.memory.importance_score:.2f}, "
         f"last used {candidate.idle_hours(moment):.1f} hours ago)"
     )
 
 
-def _why_over(memory: Memory) -> str:
+def _inactive_reason(memory: Memory) -> str:
     if not memory.is_active:
         return "it was deleted"
     return "it was archived" if memory.is_archived else "it has expired"

@@ -28,7 +28,7 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
-from alma.memory.audit import asked_by
+from alma.memory.audit import request_context
 from alma.model.common import LONGEST_TEXT
 from alma.model.fields import LONGEST_NAME, JsonObject, Refused, check_text
 from alma.operations.access import Caller, Right
@@ -108,7 +108,7 @@ class Operation(Generic[In, Out]):
             given = arguments if isinstance(arguments, self.input) else self.parsed(arguments)
             if self.read_only:
                 return self.run(caller, given)
-            with asked_by(caller.by(), _asked(arguments)):
+            with request_context(caller.by(), _asked(arguments)):
                 return self.run(caller, given)
         except ALMAError as exc:
             if not self.read_only or isinstance(exc, PermissionDeniedError):

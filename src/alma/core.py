@@ -459,7 +459,7 @@ class ALMA(Closeable):
                 self.archive.restore([archived.id], scope, by, cls)
                 for known in tx.lock(cls, [one_id], scope):
                     uncount(tx, known)
-            removed = self.facts.keep_apart(cls, one_id, other_id, scope, where=where, by=by)
+            removed = self.facts.mark_distinct(cls, one_id, other_id, scope, where=where, by=by)
             return Distinguished(tuple(removed), tuple(each.record_id for each in mistaken))
 
         return self.storage.write(distinguish, by)

@@ -111,7 +111,7 @@ def test_a_wrong_page_is_refused(light: Journal, wrong: dict[str, object]) -> No
 def test_a_cursor_of_another_order_is_refused(journal: Journal, store: StorageBackend) -> None:
     fill(store)
     token = journal.batch_read(SHOP, limit=3).next_cursor
-    with pytest.raises(ValidationError, match="belongs to another order"):
+    with pytest.raises(ValidationError, match="belongs to another sort order"):
         journal.batch_read(SHOP, limit=3, sort=["created_at"], cursor=token)
     with pytest.raises(ValidationError, match="cannot be given together with a cursor"):
         journal.batch_read(SHOP, limit=3, offset=3, cursor=token)

@@ -175,7 +175,7 @@ def test_a_circle_of_dependencies_is_refused(tracker: ProgressTracker) -> None:
         tracker.add_dependency(waits, blocked_by=blocker)
     before = tracker.get_items()
     for blocker in "bcd":
-        with pytest.raises(ValidationError, match="would close a circle"):
+        with pytest.raises(ValidationError, match="would close a cycle"):
             tracker.add_dependency("a", blocked_by=blocker)
     with pytest.raises(ValidationError, match="cannot be the item itself"):
         tracker.add_dependency("a", blocked_by="a")
@@ -186,7 +186,7 @@ def test_a_circle_of_dependencies_is_refused(tracker: ProgressTracker) -> None:
 
 def test_processes_that_close_a_circle_together_do_not(tracker: ProgressTracker, elsewhere: RunElsewhere) -> None:
     made(tracker, "i0", "i1", "i2", "i3")
-    assert sorted(elsewhere("add-dependency", "4", processes=4)) == ["circle", "fine", "fine", "fine"]
+    assert sorted(elsewhere("add-dependency", "4", processes=4)) == ["cycle", "fine", "fine", "fine"]
 
 
 def test_no_two_processes_get_the_same_item(tracker: ProgressTracker, elsewhere: RunElsewhere) -> None:

@@ -164,7 +164,7 @@ def test_sessions_stand_under_others_but_never_in_a_circle(sessions: Sessions) -
     assert [session.id for session in sessions.ancestors("c", ANA)] == ["b", "a"]
     assert [session.id for session in sessions.children("a", ANA)] == ["b"]
     for parent in ("a", "b", "c"):
-        with pytest.raises(ValidationError, match="would close a circle"):
+        with pytest.raises(ValidationError, match="would close a cycle"):
             sessions.set_parent("a", parent, ANA)
     sessions.set_parent("c", None, ANA)
     sessions.set_parent("a", "c", ANA)
@@ -200,7 +200,7 @@ def test_a_parent_must_exist_and_be_of_the_same_owner(sessions: Sessions) -> Non
 def test_processes_that_close_a_circle_together_do_not(sessions: Sessions, elsewhere: RunElsewhere) -> None:
     for name in ("s0", "s1", "s2", "s3"):
         started(sessions, name)
-    assert sorted(elsewhere("set-parent", "4", processes=4)) == ["circle", "fine", "fine", "fine"]
+    assert sorted(elsewhere("set-parent", "4", processes=4)) == ["cycle", "fine", "fine", "fine"]
 
 
 def test_an_agents_session_that_ends_leaves_a_handoff(store: StorageBackend, sessions: Sessions) -> None:

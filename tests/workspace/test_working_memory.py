@@ -106,7 +106,7 @@ def test_a_session_does_not_hold_what_its_user_may_not_see(store: StorageBackend
     remember(store, "global", project_id="office", layer_global=True)
     remember(store, "gone", is_active=False)
     for memory_id in ("private", "elsewhere"):
-        with pytest.raises(ScopeViolationError, match="not this session's to see"):
+        with pytest.raises(ScopeViolationError, match="not visible to this session"):
             working.add("s", memory_id, ANA)
     for memory_id in ("gone", "nothing"):
         with pytest.raises(NotFoundError):
@@ -134,7 +134,7 @@ def test_an_agent_that_serves_two_users_does_not_bring_the_secrets_of_one_to_the
 ) -> None:
     store.update(Session, "s", {"agent": "helena"}, ANA)
     remember(store, "private", user_id="ben", source_agent="helena", is_private=True)
-    with pytest.raises(ScopeViolationError, match="not this session's to see"):
+    with pytest.raises(ScopeViolationError, match="not visible to this session"):
         working.hold("s", "private", ANA)
 
 
@@ -183,7 +183,7 @@ def test_pinned_memories_stay_or_the_budget_is_refused(store: StorageBackend, wo
 def test_a_memory_longer_than_the_budget_is_left_out(store: StorageBackend, working: WorkingMemory) -> None:
     store.save(make.a_memory(id="long", content="word " * 100_000))
     (evicted,) = working.hold("s", "long", ANA, max_tokens=100).evicted
-    assert evicted.reason == "it alone takes more than the budget of 100 tokens"
+    assert evicted.reason == "it alone exceeds the budget of 100 tokens"
 
 
 def test_what_expires_or_is_released_leaves_the_working_set(store: StorageBackend, working: WorkingMemory) -> None:

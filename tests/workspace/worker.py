@@ -66,7 +66,7 @@ def attempted(act: Callable[[], object]) -> str:
     try:
         act()
     except ValidationError as exc:
-        return "circle" if "circle" in str(exc) else str(exc)
+        return "cycle" if "cycle" in str(exc) else str(exc)
     return "fine"
 
 

@@ -17,7 +17,7 @@ from alma.judge import default_judge
 from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
-from alma.memory.fact_relations import FACTS, forget_judged, said_again, supersede
+from alma.memory.fact_relations import FACTS, forget_judged, restate, supersede
 from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution, checked_by
 from alma.model.learning import Outcome
@@ -277,14 +277,14 @@ class Ingest:
     def _same(self, tx: Transaction, record: Record, compared: Comparison) -> Verdict | None:
         """The surest verdict that a stored fact says the same, and is like the new one in all else."""
         same = (each for each in compared.same if is_alike(each.known, record))
-        return next(iter(self.facts.standing(tx, list(same)[:1])), None)
+        return next(iter(self.facts.unchanged(tx, list(same)[:1])), None)
 
     def _merged(
         self, tx: Transaction, guest: _Guest, known: Record, echo: bool, supersedes: Sequence[str] = ()
     ) -> Written:
         merge(tx, known, guest.record, counted=not echo)
         if not echo and isinstance(known, FACTS):
-            said_again(tx, known)
+            restate(tx, known)
         _replace(tx, known, supersedes)
         why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
         return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
@@ -295,7 +295,7 @@ class Ingest:
         why = f"it says the same as {known}, {same.judgement['same']:.2f} by {compared.judge}"
         archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, guest.by, ready.passages)
         merge(tx, same.known, guest.record, counted=True)
-        said_again(tx, same.known)
+        restate(tx, same.known)
         for held in tx.lock(type(same.known), [known], _EVERYWHERE):
             self.facts.relate(tx, held, compared)
         return Written(known, Status.MERGED, guest.masked, known, why, archive_id)

@@ -1,4 +1,4 @@
-"""Comparison of facts: what a new one is to the nearest that are stored, as the judge sees it."""
+"""Compare a new fact with the nearest stored ones by means of the judge."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from alma.vectors.base import VectorIndex
 
 _EVERYWHERE = Scope.everywhere()
 _OWNERS = ("user_id", "project_id", "agent", "source_agent")
-# What happened is not replaced by what happens later.
+# Events are not superseded by later events.
 _EVENTS = frozenset(("conversation", "message", "progress", "task", "error", "summary", "session"))
 _AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Tuning:
-    """The numbers of the comparison: from how sure the judge counts, and how much it is asked.
+    """Thresholds of the comparison and limits of how much is judged.
 
-    A cosine below `least_cosine` is that of two facts about different things; what is longer than `longest` characters
-    is a document, of which the judge would read only the beginning.
+    Facts with a cosine below `least_cosine` are about different things; text longer than `longest` characters is a
+    document, of which the judge would only read the beginning.
     """
 
     same: float = 0.8
@@ -57,7 +57,7 @@ _RELATIONS: dict[Label, Relation] = {
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the new fact is to a stored one."""
+    """The judgement about a new fact and a stored one."""
 
     known: Record
     judgement: Judgement
@@ -68,21 +68,21 @@ class Verdict:
 
     @property
     def relation(self) -> Relation | None:
-        """The relationship that is to be stored, if the judge is sure enough of one."""
+        """The relation to store, if the judge is sure enough."""
         label = self.judgement.label
         return _RELATIONS.get(label) if self.judgement[label] >= TUNING.related else None
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What was found of a fact before it is written: by which judge, and the verdicts, the surest first."""
+    """The verdicts about a fact before it is written, surest first, and the name of the judge."""
 
     judge: str = ""
     verdicts: Sequence[Verdict] = ()
 
     @property
     def same(self) -> Sequence[Verdict]:
-        """The stored facts that say the same."""
+        """The verdicts that say that a stored fact states the same."""
         return [each for each in self.verdicts if each.is_same]
 
 
@@ -91,14 +91,14 @@ NOTHING = Comparison()
 
 @dataclass(slots=True)
 class Compared:
-    """How many facts were compared, and the relationships that this found."""
+    """The number of compared facts, and the relationships found."""
 
     facts: int = 0
     found: list[Edge] = field(default_factory=list)
 
 
 class FactComparison:
-    """Compares facts with the nearest ones of the same owner; only `relate` and `compare_stored` write."""
+    """Compares facts with the nearest facts of the same owner; only `relate` and `compare_stored` write."""
 
     def __init__(self, storage: StorageBackend, judge: Callable[[], Judge], index: VectorIndex | None = None) -> None:
         self._storage = storage
@@ -106,11 +106,11 @@ class FactComparison:
         self._index = index
 
     def of(self, record: Record) -> Comparison:
-        """What a fact is to those that are stored; nothing of what is no fact, too long or without a vector."""
-        return self.of_several([record])[0]
+        """Compare one fact; nothing is returned for other records, long text and records without a vector."""
+        return self.of_batch([record])[0]
 
-    def of_several(self, records: Sequence[Record]) -> list[Comparison]:
-        """The same for several facts, whose pairs are judged together."""
+    def of_batch(self, records: Sequence[Record]) -> list[Comparison]:
+        """Compare several facts, judging all pairs in one batch."""
         near = [list(self._nearest(record)) for record in records]
         pairs = [
             (stated(record), stated(known)) for record, found in zip(records, near, strict=True) for known in found
@@ -120,18 +120,18 @@ class FactComparison:
         judge = self._judge()
         judged = iter(judge.compare(pairs))
         verdicts = [[Verdict(known, next(judged)) for known in found] for found in near]
-        return [Comparison(judge.name, _by_certainty(_of_one_thing(judge, each))) for each in verdicts]
+        return [Comparison(judge.name, _by_certainty(_about_one_value(judge, each))) for each in verdicts]
 
     def relate(self, tx: Transaction, record: Record, comparison: Comparison) -> list[Edge]:
-        """Store what was found, as far as the other facts still say the same; nothing is changed in the facts."""
+        """Store the relationships that were found, if the other facts are unchanged; the facts stay as they are."""
         wanted = [each for each in comparison.verdicts if each.relation is not None and each.known.key != record.key]
-        still = self.standing(tx, wanted)
+        still = self.unchanged(tx, wanted)
         apart = _kept_apart(edges_of(tx, type(record), [str(record.key)])) if still else frozenset()
         edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
         return [edge for edge in edges if edge is not None]
 
     def detected(self, record: Record) -> list[Detected]:
-        """What was found of a fact, as relationships that could be stored, with the evidence."""
+        """Compare a fact and return the relationships with their evidence, without storing them."""
         compared = self.of(record)
         found: list[Detected] = []
         for each in compared.verdicts:
@@ -141,8 +141,8 @@ class FactComparison:
                 found.append(Detected(*ends, (_evidence(each, compared.judge),)))
         return found
 
-    def standing(self, tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:
-        """The verdicts about facts that are there, and say what was judged, when the write is done."""
+    def unchanged(self, tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        """The verdicts about facts that still exist unchanged when the transaction writes."""
         if not verdicts:
             return []
         cls = type(verdicts[0].known)
@@ -162,7 +162,7 @@ class FactComparison:
         newest = self._storage.find(cls, scope, _stated(cls), _NEWEST[cls], limit)
         for start in range(0, len(newest), _AT_ONCE):
             batch = newest[start : start + _AT_ONCE]
-            compared = list(zip(batch, self.of_several(batch), strict=True))
+            compared = list(zip(batch, self.of_batch(batch), strict=True))
 
             def relate(tx: Transaction, compared: Sequence[tuple[Record, Comparison]] = compared) -> list[Edge]:
                 return [edge for record, comparison in compared for edge in self.relate(tx, record, comparison)]
@@ -185,7 +185,7 @@ class FactComparison:
         yield from (found[key] for key in ids if key in found and key not in apart and is_fact(found[key]))
 
     def _near(self, cls: type[Record], vector: Vector, scope: Scope, where: Predicate) -> list[tuple[str, float]]:
-        """The ids of the nearest facts with their cosines, from the index where there is one that works."""
+        """The ids and cosines of the nearest facts, from the index if it is available."""
         if self._index is not None:
             try:
                 return [*nearest(self._index, cls, vector, scope, where, TUNING.nearest + 1)]
@@ -208,7 +208,7 @@ _NEWEST: dict[type[Record], tuple[Order, ...]] = {
 
 
 def is_fact(record: Record) -> bool:
-    """Whether a record states something that may be repeated, replaced or denied, and is short enough to be judged."""
+    """Whether a record states a fact that is short enough to be judged."""
     if not isinstance(record, FACTS) or not 1 < len(stated(record).strip()) <= TUNING.longest:
         return False
     if isinstance(record, Memory):
@@ -217,7 +217,7 @@ def is_fact(record: Record) -> bool:
 
 
 def of_the_same_owner(record: Record) -> tuple[Scope, Predicate]:
-    """Where the facts are that a fact is compared with: those of the same user, project and agent."""
+    """The scope and predicate of facts with the same user, project and agent."""
     parts: list[Predicate] = []
     for name in (each for each in _OWNERS if each in record.spec.by_name):
         value = getattr(record, name)
@@ -228,8 +228,8 @@ def of_the_same_owner(record: Record) -> tuple[Scope, Predicate]:
     return (Scope(**scoped) if scoped else _EVERYWHERE), And(*parts)
 
 
-def in_order(one: Record, other: Record) -> tuple[Record, Record]:
-    """Two facts, the one that was true or stated later first; of one moment, the first of the two."""
+def latest_first(one: Record, other: Record) -> tuple[Record, Record]:
+    """Two facts, the later one first."""
     ours, theirs = moment_of(one), moment_of(other)
     return (other, one) if ours is not None and theirs is not None and theirs > ours else (one, other)
 
@@ -242,9 +242,9 @@ def _saved(tx: Transaction, record: Record, verdict: Verdict, judge: str) -> Edg
 
 
 def _ends(record: Record, verdict: Verdict) -> tuple[Record, Record]:
-    """The fact that the relationship is told from, and the other one: of two that exclude each other, the later."""
+    """The source and target of a relationship: the more detailed fact, else the later one, comes first."""
     says_more = verdict.judgement.label == "more"
-    return (record, verdict.known) if says_more else in_order(record, verdict.known)
+    return (record, verdict.known) if says_more else latest_first(record, verdict.known)
 
 
 def _evidence(verdict: Verdict, judge: str) -> Evidence:
@@ -254,16 +254,15 @@ def _evidence(verdict: Verdict, judge: str) -> Evidence:
 
 
 def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:
-    """The facts of which somebody said that they are something else."""
+    """The facts that were marked as distinct."""
     apart = (each for each in edges if each.relationship_type == Relation.DISTINCT_FROM)
     return frozenset(end for each in apart for end in (each.from_memory_id, each.to_memory_id))
 
 
-def _of_one_thing(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts, of which those that say *supersedes* are about one thing: what a fact replaces had one value.
+def _about_one_value(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """Keep only *supersedes* verdicts about the same thing as the nearest superseded fact.
 
-    What has nothing to do with the nearest fact that is replaced is another thing: where production runs says nothing
-    of where staging does.
+    A fact has one value; where production runs says nothing about where staging runs.
     """
     replaced = [each for each in verdicts if each.relation == Relation.SUPERSEDES]
     if len(replaced) < 2:

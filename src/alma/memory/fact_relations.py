@@ -1,7 +1,7 @@
-"""Relationships between facts: between memories of one kind that state something, general ones, knowledge, preferences.
+"""Relationships between facts: memories, domain knowledge and preferences of one kind that state something.
 
-Those of general memories are `MemoryRelationship`s, those of the other kinds `FactRelationship`s; both have the same
-fields, so that everything else is written once.
+Relationships of general memories are `MemoryRelationship`s, those of other kinds `FactRelationship`s. Both have the
+same fields, so the code is shared.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.relation_detection import Evidence
-from alma.memory.relationships import closes_circle, evidence_of, hold_circles, relationship_id
+from alma.memory.relationships import closes_cycle, evidence_of, lock_acyclic, relationship_id
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
@@ -27,17 +27,17 @@ from alma.retrieval.supersession import EDGES, Edge
 from alma.storage.base import StorageBackend, Transaction
 
 FACTS: tuple[type[Record], ...] = (DomainKnowledge, UserPreference, Memory)
-"""The kinds that state something which may be repeated, replaced or denied."""
+"""The kinds that state facts, which can be restated, superseded or contradicted."""
 
 JUDGED = (Relation.SUPERSEDES, Relation.CONTRADICTS, Relation.BUILDS_ON)
-"""What the judge may find two facts to be to each other."""
+"""The relations that the judge can find between two facts."""
 
 _EVERYWHERE = Scope.everywhere()
 
 
 @dataclass(frozen=True, slots=True)
 class FactRelation:
-    """A relationship of a fact as it tells it: "superseded_by" where the other end says "supersedes"."""
+    """A relationship as seen from one fact: "superseded_by" where the other end has "supersedes"."""
 
     relation: str
     other: Record
@@ -45,26 +45,26 @@ class FactRelation:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """Why it was found; nothing where somebody said so."""
+        """The evidence if it was detected; empty if it was stated."""
         return evidence_of(self.edge)
 
 
 @dataclass(frozen=True, slots=True)
 class Distinguished:
-    """What was undone when two facts were told apart: relations, and ids of what had been merged."""
+    """The result of marking two facts as distinct: removed relations, and ids that were unmerged."""
 
     removed: tuple[str, ...] = ()
     restored: tuple[str, ...] = ()
 
 
 class FactRelations:
-    """Reads, says and takes back how facts stand to each other; nothing outside of the scope is read or changed."""
+    """Reads, states and removes relationships between facts inside a scope."""
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
 
     def of(self, cls: type[Record], fact_id: str, scope: Scope, where: Predicate = EVERYTHING) -> list[FactRelation]:
-        """The relationships of a fact to others that are there, the newest first."""
+        """The relationships of a fact to facts that exist, newest first."""
         with self._storage.snapshot() as tx:
             if not tx.find(cls, scope, And(In("id", [fact_id]), where)):
                 raise NotFoundError(cls.spec.kind, fact_id)
@@ -74,7 +74,7 @@ class FactRelations:
         found = [FactRelation(name, by_id[other], edge) for (name, other), edge in told if other in by_id]
         return sorted(found, key=lambda each: (each.edge.created_at, each.edge.id), reverse=True)
 
-    def keep_apart(
+    def mark_distinct(
         self,
         cls: type[Record],
         one_id: str,
@@ -84,9 +84,9 @@ class FactRelations:
         where: Predicate = EVERYTHING,
         by: Attribution = ANONYMOUS,
     ) -> list[str]:
-        """Say that neither of two facts repeats, replaces or denies the other; returns the relations this removed.
+        """Mark two facts as distinct and remove judged relations between them; returns the removed relations.
 
-        It is remembered: what was judged once is not found again.
+        The judge does not relate them again.
         """
 
         def apart(tx: Transaction) -> list[str]:
@@ -103,7 +103,7 @@ class FactRelations:
 
 
 def edges_of(reader: StorageBackend | Transaction, cls: type[Record], ids: Collection[str]) -> list[Edge]:
-    """Every relationship that one of these facts has."""
+    """Every relationship of these facts."""
     wanted = sorted(ids)
     if not wanted:
         return []
@@ -120,12 +120,12 @@ def save_edge(
     strength: float = 1.0,
     evidence: Sequence[Evidence] = (),
 ) -> Edge | None:
-    """Store what the newer fact is to the older one, with the dates of both; None where the opposite is stored."""
+    """Store a relationship with the dates of both facts; returns None if the opposite is stored."""
     cls = type(newer)
     ends = stored_ends(relation, str(newer.key), str(older.key))
     if cls is Memory:
-        hold_circles(tx, [ends.relation])
-        if closes_circle(tx, ends):
+        lock_acyclic(tx, [ends.relation])
+        if closes_cycle(tx, ends):
             return None
     elif relation == Relation.SUPERSEDES and _known(tx, cls, Ends(relation, ends.to_id, ends.from_id)):
         return None
@@ -145,8 +145,8 @@ def save_edge(
     return edge
 
 
-def said_again(tx: Transaction, fact: Record) -> list[str]:
-    """Let a fact that was stated again replace what the judge took for its successors; returns their ids."""
+def restate(tx: Transaction, fact: Record) -> list[str]:
+    """Let a fact that was restated supersede the facts that the judge took for newer; returns their ids."""
     cls, fact_id = type(fact), str(fact.key)
     replacing = And(In("to_memory_id", [fact_id]), In("relationship_type", [str(Relation.SUPERSEDES)]))
     later = [edge for edge in tx.find(EDGES[cls], _EVERYWHERE, replacing) if edge.auto_detected]
@@ -159,14 +159,14 @@ def said_again(tx: Transaction, fact: Record) -> list[str]:
 
 
 def forget_judged(tx: Transaction, fact: Record) -> None:
-    """Delete what the judge found of a fact, because it says something else now."""
+    """Delete the judged relationships of a fact whose text has changed."""
     judged = [edge for edge in edges_of(tx, type(fact), [str(fact.key)]) if edge.auto_detected]
     judged = [edge for edge in judged if edge.relationship_type in JUDGED]
     tx.delete(EDGES[type(fact)], [edge.id for edge in judged], _EVERYWHERE)
 
 
 def supersede(tx: Transaction, newer: Record, ids: Iterable[str], scope: Scope) -> None:
-    """Store that a fact replaces others, because somebody says so; NotFoundError where one is not in the scope."""
+    """Store that a fact supersedes others, as stated by the caller; NotFoundError if one is outside the scope."""
     for older_id in ids:
         if older_id == str(newer.key):
             raise ValidationError(newer.spec.kind, "supersedes", older_id, "must be another fact, not the fact itself")

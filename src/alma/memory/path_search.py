@@ -1,4 +1,4 @@
-"""Ways between memories, found in the part of the relationships that a walk has reached."""
+"""Find paths between memories in the relationships that a traversal has reached."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from alma.model.memory import MemoryRelationship
 from alma.model.relations import SYMMETRIC, told_from
 from alma.storage.base import Direction
 
-# A dense graph has more ways than anybody wants to know; then the search ends early.
-_MOST_STEPS = 50_000
+# Dense graphs have too many paths to enumerate.
+_MAX_STEPS = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A way from one memory to another: the memories, and the relation that leads from each to the next."""
+    """A path between two memories: the memories, and the relation of each step."""
 
     memory_ids: tuple[str, ...]
     relations: tuple[str, ...]
@@ -33,7 +33,7 @@ class Path:
 
 
 class Graph:
-    """Some relationships, to be followed in one direction or both; of several between two memories the strongest."""
+    """Relationships that can be followed in one direction or both; parallel ones count as the strongest."""
 
     def __init__(self, edges: Iterable[MemoryRelationship], direction: Direction) -> None:
         self._steps: dict[str, dict[str, MemoryRelationship]] = defaultdict(dict)
@@ -45,7 +45,7 @@ class Graph:
                 self._steps[edge.to_memory_id][edge.from_memory_id] = edge
 
     def step_to(self, memory_id: str, depths: Mapping[str, int]) -> tuple[str, MemoryRelationship]:
-        """The strongest step to a memory from one that is nearer to the start."""
+        """The strongest step to a memory from one that is closer to the start."""
         nearer = (
             (-self._steps[each][memory_id].strength, each)
             for each in self._steps
@@ -55,31 +55,31 @@ class Graph:
         return before, self._steps[before][memory_id]
 
     def paths(self, start: str, end: str, left: Mapping[str, int], max_depth: int, limit: int) -> list[Path]:
-        """The ways that pass no memory twice, shortest first; `left` is how far the end is from each memory."""
+        """The simple paths, shortest first; `left` is the distance of each memory to the end."""
         found: list[Path] = []
-        self._taken = 0
+        self._steps_tried = 0
         if start == end or start not in left:
             return found
         for length in range(left[start], max_depth + 1):
-            for way in self._ways([start], end, left, length):
-                found.append(self._path(way))
+            for path in self._paths_of_length([start], end, left, length):
+                found.append(self._path(path))
                 if len(found) == limit:
                     return found
         return found
 
-    def _ways(self, way: list[str], end: str, left: Mapping[str, int], length: int) -> Iterator[list[str]]:
-        """The ways of exactly this many more steps; only such steps are tried from which the end can be reached."""
-        for following in sorted(self._steps.get(way[-1], ())):
-            self._taken += 1
-            if self._taken > _MOST_STEPS:
+    def _paths_of_length(self, path: list[str], end: str, left: Mapping[str, int], length: int) -> Iterator[list[str]]:
+        """The paths of exactly this many more steps, trying only steps from which the end can be reached."""
+        for following in sorted(self._steps.get(path[-1], ())):
+            self._steps_tried += 1
+            if self._steps_tried > _MAX_STEPS:
                 return
             if following == end:
                 if length == 1:
-                    yield [*way, end]
-            elif following not in way and left.get(following, math.inf) < length:
-                yield from self._ways([*way, following], end, left, length - 1)
+                    yield [*path, end]
+            elif following not in path and left.get(following, math.inf) < length:
+                yield from self._paths_of_length([*path, following], end, left, length - 1)
 
-    def _path(self, way: list[str]) -> Path:
-        edges = [self._steps[one][other] for one, other in pairwise(way)]
-        relations = tuple(told_from(edge, one)[0] for edge, one in zip(edges, way, strict=False))
-        return Path(tuple(way), relations, round(math.prod(edge.strength for edge in edges), 4))
+    def _path(self, path: list[str]) -> Path:
+        edges = [self._steps[one][other] for one, other in pairwise(path)]
+        relations = tuple(told_from(edge, one)[0] for edge, one in zip(edges, path, strict=False))
+        return Path(tuple(path), relations, round(math.prod(edge.strength for edge in edges), 4))

@@ -1,4 +1,4 @@
-"""Patterns: what a project does again and again, what resembles it elsewhere, and what works in several projects."""
+"""Patterns: what recurs in a project, similar patterns elsewhere, and what works in several projects."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from alma.text.tokens import query_terms
 
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500
-_MOST_SIMILAR = 100
+_MAX_SIMILAR = 100
 _MINED = "mined"
-# What says nothing about what a pattern is.
+# Fields that are not part of the content of a pattern.
 _BOOKKEEPING = ("created_at", "updated_at", "embedding")
 
 
 class Writer(Protocol):
-    """What saves a record with its vectors."""
+    """Saves records with their vectors."""
 
     def save(self, record: Record, by: Attribution = ANONYMOUS) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Mining:
-    """What a round of mining changed, by pattern ids."""
+    """The changes of one mining run, by pattern ids."""
 
     created: tuple[str, ...]
     updated: tuple[str, ...]
@@ -50,7 +50,7 @@ class Mining:
 
 @dataclass(frozen=True, slots=True)
 class SimilarPattern:
-    """A pattern that resembles what was asked for, how much, and the words both have."""
+    """A similar pattern, its similarity and the shared words."""
 
     pattern: ProjectPattern
     similarity: float
@@ -59,7 +59,7 @@ class SimilarPattern:
 
 @dataclass(frozen=True, slots=True)
 class Insight:
-    """What recurs in several projects of one user, and the memories that show it, by project."""
+    """A pattern that recurs in several projects of one user, with its evidence by project."""
 
     pattern_type: str
     name: str
@@ -74,7 +74,7 @@ class Insight:
 
 
 class Patterns:
-    """The patterns of projects. Mining always gives the same for the same memories and writes only what changed."""
+    """The patterns of projects. Mining is deterministic and writes only what changed."""
 
     def __init__(
         self, storage: StorageBackend, embedder: EmbeddingProvider | None = None, writer: Writer | None = None
@@ -88,10 +88,10 @@ class Patterns:
     # ------------------------------------------------------------------ mining
 
     def mine(self, project_id: str, *, min_occurrences: int = 2, by: Attribution = ANONYMOUS) -> Mining:
-        """Find what recurs in a project's memories and keep it as patterns; those no longer supported go.
+        """Mine the memories of a project and store the patterns; mined patterns without support are deleted.
 
-        Private memories stay out, as everybody in the project sees its patterns. Patterns that were not mined are left
-        alone.
+        Private memories are left out, because the whole project can see its patterns. Patterns that were not mined are
+        kept.
         """
         _at_least(min_occurrences, 2)
         scope = Scope(project_id=project_id)
@@ -107,7 +107,7 @@ class Patterns:
             key for key, each in known.items() if key not in mined and each.pattern_data_json.get(_MINED) is True
         ]
         if removed:
-            # First, as what is new may have the name of what goes.
+            # First, because a new pattern may have the name of a deleted one.
             self._storage.delete(ProjectPattern, removed, scope, by)
         for key in created:
             self._writer.save(mined[key], by)
@@ -142,10 +142,10 @@ class Patterns:
             )
 
     def _facts(self, memories: Sequence[Memory]) -> Facts:
-        """What relationships say of these memories."""
+        """What relationships say about these memories."""
         solutions: dict[str, set[str]] = defaultdict(set)
         flawed: set[str] = set()
-        for edge in self._telling(memories):
+        for edge in self._relevant_edges(memories):
             if edge.relationship_type == Relation.RESOLVES:
                 solutions[edge.to_memory_id].add(edge.from_memory_id)
             else:
@@ -154,8 +154,8 @@ class Patterns:
                     flawed.add(edge.from_memory_id)
         return Facts({key: frozenset(found) for key, found in solutions.items()}, frozenset(flawed))
 
-    def _telling(self, memories: Sequence[Memory]) -> Iterator[MemoryRelationship]:
-        """The relationships among these memories that say what solves what, and what holds no more."""
+    def _relevant_edges(self, memories: Sequence[Memory]) -> Iterator[MemoryRelationship]:
+        """Relationships among these memories that resolve, supersede or contradict."""
         ids = {memory.id for memory in memories}
         wanted = In("relationship_type", [Relation.RESOLVES, Relation.SUPERSEDES, Relation.CONTRADICTS])
         ordered = sorted(ids)
@@ -177,30 +177,33 @@ class Patterns:
         min_similarity: float = 0.3,
         within: Scope = _EVERYWHERE,
     ) -> list[SimilarPattern]:
-        """Patterns that resemble one, given as it is, by its id or in words: of this project, of the user's others
-        and of those that are named; most similar first. A pattern of memories outside of `within` is not told."""
+        """Patterns similar to one that is given as record, id or text, most similar first.
+
+        Searches this project, the other projects of the user and the named ones. Patterns of memories outside of
+        `within` are left out.
+        """
         _at_least(limit, 1)
-        asked = self._asked(pattern, project_id, within)
+        wanted = self._resolved(pattern, project_id, within)
         allowed = {
             project_id,
             *checked_names("patterns", "projects", projects),
             *(self._projects_of(user_id) if user_id is not None else ()),
         }
         where = In("project_id", sorted(checked_name("patterns", "project_id", each) for each in allowed))
-        own_id = asked.id if isinstance(asked, ProjectPattern) else None
-        text = asked.text() if isinstance(asked, ProjectPattern) else asked
+        own_id = wanted.id if isinstance(wanted, ProjectPattern) else None
+        text = wanted.text() if isinstance(wanted, ProjectPattern) else wanted
         cosines = self._near(text, where)
         found = dict.fromkeys(cosines) | dict.fromkeys(
-            key for key, _ in self._storage.matching_ids(ProjectPattern, text, _EVERYWHERE, where, _MOST_SIMILAR)
+            key for key, _ in self._storage.matching_ids(ProjectPattern, text, _EVERYWHERE, where, _MAX_SIMILAR)
         )
         found_records = self._storage.find(ProjectPattern, _EVERYWHERE, And(where, In("id", list(found))))
-        records = self.shown_by(found_records, within)
+        records = self.evidenced_within(found_records, within)
         similar = [_similar(record, text, cosines.get(record.id, 0.0)) for record in records if record.id != own_id]
         kept = (each for each in similar if each.similarity >= min_similarity)
         return sorted(kept, key=lambda each: (-each.similarity, each.pattern.id))[:limit]
 
-    def shown_by(self, patterns: Sequence[ProjectPattern], within: Scope) -> list[ProjectPattern]:
-        """Those of the patterns that memories inside the scope show, and no other memory."""
+    def evidenced_within(self, patterns: Sequence[ProjectPattern], within: Scope) -> list[ProjectPattern]:
+        """The patterns whose evidence lies inside the scope completely."""
         if within == _EVERYWHERE:
             return list(patterns)
         wanted = {memory_id for pattern in patterns for memory_id in pattern.memory_ids}
@@ -210,9 +213,9 @@ class Patterns:
     def get_cross_project_insights(
         self, user_id: str, *, min_projects: int = 2, min_success_rate: float = 0.5, limit: int = 20
     ) -> list[Insight]:
-        """What recurs, and works, in several projects of one user, the surest first.
+        """What recurs and works in several projects of one user, most reliable first.
 
-        Mined from this user's memories alone, so that nothing of anybody else's can be told.
+        Only memories of this user are mined, so nothing of other users is disclosed.
         """
         _at_least(min_projects, 2)
         _at_least(limit, 1)
@@ -232,16 +235,16 @@ class Patterns:
         )
         return surest[:limit]
 
-    def _asked(self, pattern: ProjectPattern | str, project_id: str, within: Scope) -> ProjectPattern | str:
+    def _resolved(self, pattern: ProjectPattern | str, project_id: str, within: Scope) -> ProjectPattern | str:
         if isinstance(pattern, ProjectPattern):
             return pattern
         if not isinstance(pattern, str) or not pattern.strip():
             raise ValidationError("patterns", "pattern", pattern, "must be a pattern, its id or a text")
         named = self._storage.get(ProjectPattern, pattern, Scope(project_id=project_id))
-        return next(iter(self.shown_by([named] if named else [], within)), pattern)
+        return next(iter(self.evidenced_within([named] if named else [], within)), pattern)
 
     def _projects_of(self, user_id: str) -> set[str]:
-        """The projects that are a user's own, or where none is written down those they have memories in."""
+        """The projects of a user, or without project records those the user has memories in."""
         mine = Scope(user_id=user_id)
         owned = {str(key) for (key,) in self._storage.values(Project, ["id"], mine)}
         if owned:
@@ -252,14 +255,14 @@ class Patterns:
         if self._embedder is None:
             return {}
         wanted = self._embedder.encode(text)
-        return dict(self._storage.nearest_ids(ProjectPattern, wanted, _EVERYWHERE, where, _MOST_SIMILAR))
+        return dict(self._storage.nearest_ids(ProjectPattern, wanted, _EVERYWHERE, where, _MAX_SIMILAR))
 
 
 def _similar(record: ProjectPattern, text: str, cosine: float) -> SimilarPattern:
-    asked, own = set(query_terms(text)), set(query_terms(record.text()))
-    shared = asked & own
-    # A short question is covered by a long pattern, so it is measured by the shorter of the two.
-    words = len(shared) / max(1, min(len(asked), len(own)))
+    queried, own = set(query_terms(text)), set(query_terms(record.text()))
+    shared = queried & own
+    # Overlap by the shorter text, because a short query can be covered by a long pattern.
+    words = len(shared) / max(1, min(len(queried), len(own)))
     return SimilarPattern(record, round(max(cosine, words), 4), tuple(sorted(shared)))
 
 
@@ -274,7 +277,7 @@ def _same(one: ProjectPattern, other: ProjectPattern) -> bool:
 
 
 def _continued(new: ProjectPattern, old: ProjectPattern) -> ProjectPattern:
-    """The pattern with what it was before where that still holds."""
+    """The new pattern with the creation time and, for the same text, the embedding of the old one."""
     return new.replace(created_at=old.created_at, embedding=old.embedding if new.text() == old.text() else None)
 
 

@@ -1,4 +1,4 @@
-"""Relationships: how memories stand to each other, told by people and agents or detected, and what they lead to."""
+"""Relationships between general memories: stated by people and agents or detected, and traversing them."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ from alma.storage.traversal import DEEPEST
 
 _EVERYWHERE = Scope.everywhere()
 _OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
-# What saying it once more takes of the remaining doubt.
-_SAID_AGAIN = 0.5
-TAKEN_BACK = (Relation.SUPERSEDES, Relation.CONTRADICTS)
-"""Relations of which it is remembered that somebody took them back, as long as nobody says them again."""
+# How much of the remaining doubt a repeated statement removes.
+_REPETITION_WEIGHT = 0.5
+RETRACTABLE = (Relation.SUPERSEDES, Relation.CONTRADICTS)
+"""Relations whose removal is remembered, so that they are not detected again until they are stated."""
 
-_MOST_NODES = 2_000
-_MOST_PATHS = 100
+_MAX_NODES = 2_000
+_MAX_PATHS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Related:
-    """A relationship as one of its ends tells it: "resolved_by" where the other end says "resolves"."""
+    """A relationship as seen from one of its ends: "resolved_by" where the other end has "resolves"."""
 
     relation: str
     memory: Memory
@@ -55,13 +55,13 @@ class Related:
 
     @property
     def evidence(self) -> tuple[Evidence, ...]:
-        """Why it was detected; nothing where somebody said so."""
+        """The evidence if it was detected; empty if it was stated."""
         return evidence_of(self.edge)
 
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
-    """A memory that relationships lead to: over how many, and by which one last, as the memory before it tells it."""
+    """A memory reached over relationships: the distance, the last relation and the memory before it."""
 
     memory: Memory
     depth: int
@@ -72,9 +72,9 @@ class Neighbour:
 class Relationships:
     """The relationships between general memories.
 
-    Nothing is related, read or walked through that lies outside the scope: deleted, archived and expired memories and
-    those that are private to somebody else are not there. Who asks is in `by`, or else the scope's user. `judged` adds
-    to what is detected what a judge says.
+    Nothing outside the scope is read, related or traversed; deleted, archived and expired memories and private memories
+    of other users are invisible. The viewer is `by.user_id`, else the user of the scope. `judged` adds relationships
+    that a judge finds to the detected ones.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Relationships:
         self._detector = Detector(storage)
         self._judged = judged
 
-    # ------------------------------------------------------------------ saying
+    # ------------------------------------------------------------------ stating
 
     def relate(
         self,
@@ -101,10 +101,9 @@ class Relationships:
         context: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> MemoryRelationship:
-        """Say how one memory stands to another; returns the one row that is stored for it.
+        """State a relationship between two memories; returns its one stored row.
 
-        What was said already is not said twice: a given strength or context replaces the old one, and without a
-        strength saying it again makes it stronger.
+        Stating it again replaces strength and context if they are given; without a strength it becomes stronger.
         """
         for name, value in (("from_memory_id", from_id), ("to_memory_id", to_id)):
             checked_name("memory_relationship", name, value)
@@ -112,33 +111,33 @@ class Relationships:
 
         def store(tx: Transaction) -> MemoryRelationship:
             self._require_both(tx, ends, scope, by)
-            hold_circles(tx, [ends.relation])
+            lock_acyclic(tx, [ends.relation])
             known = _known(tx, ends)
             if known is None:
-                _refuse_circle(tx, ends)
-                said = _new(ends, tx.by, strength=1.0 if strength is None else strength, context=context)
+                _refuse_cycle(tx, ends)
+                edge = _new(ends, tx.by, strength=1.0 if strength is None else strength, context=context)
             else:
-                again = 1.0 - (1.0 - known.strength) * (1.0 - _SAID_AGAIN)
-                said = known.replace(
+                again = 1.0 - (1.0 - known.strength) * (1.0 - _REPETITION_WEIGHT)
+                edge = known.replace(
                     strength=again if strength is None else strength,
                     context=known.context if context is None else context,
                     auto_detected=False,
                 )
-            said = self._screen(said)
-            if said != known:
-                tx.save(said)
-            if ends.relation in TAKEN_BACK and (
+            edge = self._screen(edge)
+            if edge != known:
+                tx.save(edge)
+            if ends.relation in RETRACTABLE and (
                 apart := _known(tx, stored_ends(Relation.DISTINCT_FROM, from_id, to_id))
             ):
                 tx.delete(MemoryRelationship, [apart.id], _EVERYWHERE)
-            return said
+            return edge
 
         return self._storage.write(store, by)
 
     def unrelate(self, from_id: str, to_id: str, relation: str, scope: Scope, by: Attribution = ANONYMOUS) -> bool:
-        """Take a relationship back; returns whether there was one.
+        """Remove a relationship; returns whether there was one.
 
-        Where it was judged that one replaces or denies the other, it is remembered that this is not so.
+        The removal of a judged "supersedes" or "contradicts" is remembered, so that it is not found again.
         """
         ends = stored_ends(relation, from_id, to_id)
 
@@ -148,8 +147,8 @@ class Relationships:
             if known is None:
                 return False
             tx.delete(MemoryRelationship, [known.id], _EVERYWHERE)
-            if known.auto_detected and known.relationship_type in TAKEN_BACK:
-                # Or the same would be found again.
+            if known.auto_detected and known.relationship_type in RETRACTABLE:
+                # Otherwise it would be detected again.
                 apart = stored_ends(Relation.DISTINCT_FROM, from_id, to_id)
                 tx.save(_new(apart, tx.by) if (there := _known(tx, apart)) is None else there)
             return True
@@ -157,15 +156,15 @@ class Relationships:
         return self._storage.write(remove, by)
 
     def detect(self, memory_id: str, scope: Scope, *, save: bool = True, by: Attribution = ANONYMOUS) -> list[Detected]:
-        """Find the relationships that a memory shows, each with its evidence, and unless told otherwise save them.
+        """Detect the relationships of a memory with their evidence and, with `save`, store them.
 
-        Running it again changes nothing while the memories say the same; new evidence makes a relationship stronger.
-        What somebody said keeps its strength.
+        Detection is idempotent while the memories stay the same; new evidence makes a relationship stronger. Stated
+        strengths are kept.
         """
         with self._storage.snapshot() as tx:
             shown = _shown(scope, by)
             memory = _required(tx, memory_id, scope, shown)
-            found = _told_better(tx, self._detector.detect(memory, scope, shown))
+            found = _without_redundant(tx, self._detector.detect(memory, scope, shown))
         found = _joined(found, self._judged(memory) if self._judged is not None else ())
         if save and found:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
@@ -173,19 +172,19 @@ class Relationships:
 
     def _save_detected(self, tx: Transaction, found: Sequence[Detected], scope: Scope) -> None:
         there = {memory.id for memory in tx.get_many(Memory, {e for d in found for e in (d.from_id, d.to_id)}, scope)}
-        hold_circles(tx, [each.relation for each in found])
+        lock_acyclic(tx, [each.relation for each in found])
         for each in found:
             ends = Ends(each.relation, each.from_id, each.to_id)
-            # Meanwhile either may be gone, or somebody may have said the opposite.
-            if not {each.from_id, each.to_id} <= there or closes_circle(tx, ends) or _was_taken_back(tx, ends):
+            # Either memory may be deleted since, or the opposite stated.
+            if not {each.from_id, each.to_id} <= there or closes_cycle(tx, ends) or _was_retracted(tx, ends):
                 continue
             known = _known(tx, ends)
-            said = _new(ends, tx.by, auto_detected=True) if known is None else known
-            said = _with_evidence(said, each.evidence)
-            if said != known:
-                tx.save(said)
+            edge = _new(ends, tx.by, auto_detected=True) if known is None else known
+            edge = _with_evidence(edge, each.evidence)
+            if edge != known:
+                tx.save(edge)
 
-    # ------------------------------------------------------------------ asking
+    # ------------------------------------------------------------------ reading
 
     def of(
         self,
@@ -197,8 +196,8 @@ class Relationships:
         limit: int = 100,
         by: Attribution = ANONYMOUS,
     ) -> list[Related]:
-        """The relationships of a memory, told from its side, strongest first."""
-        _check_limit("relationships", limit, _MOST_NODES)
+        """The relationships of a memory as seen from it, strongest first."""
+        _check_limit("relationships", limit, _MAX_NODES)
         wanted = None if relations is None else {checked_relation(name) for name in _names(relations)}
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
@@ -226,8 +225,8 @@ class Relationships:
         limit: int = 100,
         by: Attribution = ANONYMOUS,
     ) -> list[Neighbour]:
-        """The memories that relationships lead to, nearest first, up to so many steps away."""
-        _check_limit("neighbours", limit, _MOST_NODES)
+        """The memories reachable over up to `max_depth` relationships, nearest first."""
+        _check_limit("neighbours", limit, _MAX_NODES)
         along, turned = _wanted(relations, direction, min_strength)
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
@@ -255,8 +254,8 @@ class Relationships:
         limit: int = 10,
         by: Attribution = ANONYMOUS,
     ) -> list[Path]:
-        """The ways from one memory to another that pass no memory twice, shortest first."""
-        _check_limit("paths", limit, _MOST_PATHS)
+        """The simple paths from one memory to another, shortest first."""
+        _check_limit("paths", limit, _MAX_PATHS)
         along, turned = _wanted(relations, direction, min_strength)
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
@@ -265,7 +264,7 @@ class Relationships:
             there, back = (
                 {
                     start: 0,
-                    **{r.id: r.depth for r in tx.reachable([start], scope, shown, along, way, max_depth, _MOST_NODES)},
+                    **{r.id: r.depth for r in tx.reachable([start], scope, shown, along, way, max_depth, _MAX_NODES)},
                 }
                 for start, way in ((from_id, turned), (to_id, _OPPOSITE[turned]))
             )
@@ -279,13 +278,14 @@ class Relationships:
 
 
 def evidence_of(edge: MemoryRelationship | FactRelationship) -> tuple[Evidence, ...]:
-    """The evidence that a stored relationship carries."""
-    said = edge.metadata.get("evidence")
-    return tuple(Evidence.from_json(each) for each in said if isinstance(each, dict)) if isinstance(said, list) else ()
+    """The stored evidence of a relationship."""
+    stored = edge.metadata.get("evidence")
+    found = stored if isinstance(stored, list) else []
+    return tuple(Evidence.from_json(each) for each in found if isinstance(each, dict))
 
 
 def relationship_id(ends: Ends) -> str:
-    """The id of a relationship: the same whoever finds it, so that two writers meet at one row."""
+    """The id of a relationship, computed from its ends, so that concurrent writers hit the same row."""
     return hashlib.sha256("\n".join(ends).encode()).hexdigest()[:32]
 
 
@@ -317,48 +317,49 @@ def _known(tx: Transaction, ends: Ends) -> MemoryRelationship | None:
     return found[0] if found else None
 
 
-def _was_taken_back(tx: Transaction, ends: Ends) -> bool:
-    """Whether somebody said that neither of the two replaces or denies the other."""
-    if ends.relation not in TAKEN_BACK:
+def _was_retracted(tx: Transaction, ends: Ends) -> bool:
+    """Whether the relationship was removed and the removal is remembered."""
+    if ends.relation not in RETRACTABLE:
         return False
     return _known(tx, stored_ends(Relation.DISTINCT_FROM, ends.from_id, ends.to_id)) is not None
 
 
-def _refuse_circle(tx: Transaction, ends: Ends) -> None:
-    if closes_circle(tx, ends):
+def _refuse_cycle(tx: Transaction, ends: Ends) -> None:
+    if closes_cycle(tx, ends):
         raise ValidationError(
             "relationship",
             "relationship_type",
             ends.relation,
-            f"would make a circle: {ends.to_id} {ends.relation} {ends.from_id} already, directly or over others",
+            f"would close a cycle: {ends.to_id} {ends.relation} {ends.from_id} already, directly or indirectly",
         )
 
 
-def closes_circle(tx: Transaction, ends: Ends) -> bool:
+def closes_cycle(tx: Transaction, ends: Ends) -> bool:
+    """Whether storing the relationship would close a cycle of an acyclic relation."""
     if ends.relation not in ACYCLIC or _known(tx, ends) is not None:
         return False
     along = Compare("relationship_type", "eq", ends.relation)
     seen, starts = {ends.to_id}, [ends.to_id]
     while starts:
-        reached = tx.reachable(starts, _EVERYWHERE, along=along, direction="out", max_depth=DEEPEST, limit=_MOST_NODES)
+        reached = tx.reachable(starts, _EVERYWHERE, along=along, direction="out", max_depth=DEEPEST, limit=_MAX_NODES)
         fresh = [each for each in reached if each.id not in seen]
         seen.update(each.id for each in fresh)
         if ends.from_id in seen:
             return True
-        # A walk ends after some steps or nodes, a chain may not.
-        is_whole = len(reached) < _MOST_NODES
+        # A traversal is limited in depth and size; continue from its ends.
+        is_whole = len(reached) < _MAX_NODES
         starts = [each.id for each in fresh if each.depth == DEEPEST or not is_whole]
     return False
 
 
-def hold_circles(tx: Transaction, relations: Iterable[str]) -> None:
-    """Two writers at once could each add a half of a circle, and neither would see the other's."""
+def lock_acyclic(tx: Transaction, relations: Iterable[str]) -> None:
+    """Lock these relations, because two concurrent writers could each add half of a cycle."""
     for relation in sorted(ACYCLIC.intersection(relations)):
-        tx.hold(f"circle of {relation}")
+        tx.hold(f"cycle of {relation}")
 
 
 def _joined(found: Sequence[Detected], judged: Sequence[Detected]) -> list[Detected]:
-    """What words and names show, and what the judge finds; of one relationship the evidence of both."""
+    """Merge detected and judged relationships; the evidence for the same relationship is combined."""
     known = {(each.relation, each.from_id, each.to_id): each for each in found}
     for each in judged:
         ends = each.relation, each.from_id, each.to_id
@@ -367,8 +368,8 @@ def _joined(found: Sequence[Detected], judged: Sequence[Detected]) -> list[Detec
     return sorted(known.values(), key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id))
 
 
-def _told_better(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:
-    """Without what merely relates two memories that are known to stand to each other in a way of their own."""
+def _without_redundant(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:
+    """Leave out loose relations between memories that have a specific relation already."""
     loose = [each for each in found if each.relation in LOOSE]
     if not loose:
         return list(found)
@@ -412,13 +413,13 @@ def _names(relations: Iterable[str]) -> list[str]:
 
 
 def _wanted(relations: Iterable[str] | None, direction: Direction, min_strength: float) -> tuple[Predicate, Direction]:
-    """Which stored relationships to follow, and in which direction of theirs."""
+    """The stored relations to follow, and in which direction."""
     if relations is None:
         return _along(None, min_strength), direction
     wanted = [checked_relation(name) for name in _names(relations)]
     turned = {is_inverse(name) for name in wanted}
     if direction != "both" and len(turned) == 2:
-        reason = "cannot mix relations with inverse ones where a direction is given; ask for each alone"
+        reason = "cannot mix relations and inverse relations with a direction; query them separately"
         raise ValidationError("traversal", "relations", wanted, reason)
     way = _OPPOSITE[direction] if turned == {True} and direction in _OPPOSITE else direction
     return _along({stored_relation(name) for name in wanted}, min_strength), way

@@ -52,7 +52,7 @@ def _patterns(caller: Caller, pattern_type: str) -> Any:
     found = caller.store.storage.find(
         ProjectPattern, caller.project_scope(), of_type, (Order("last_used_at", "desc"),), _MOST_PATTERNS
     )
-    shown = caller.store.patterns.evidenced_within(found, caller.visible())
+    shown = caller.store.patterns.shown_by(found, caller.visible())
     return {"pattern_type": pattern_type, "patterns": [to_document(pattern, {"embedding"}) for pattern in shown]}
 
 

@@ -197,12 +197,12 @@ class Patterns:
             key for key, _ in self._storage.matching_ids(ProjectPattern, text, _EVERYWHERE, where, _MAX_SIMILAR)
         )
         found_records = self._storage.find(ProjectPattern, _EVERYWHERE, And(where, In("id", list(found))))
-        records = self.evidenced_within(found_records, within)
+        records = self.shown_by(found_records, within)
         similar = [_similar(record, text, cosines.get(record.id, 0.0)) for record in records if record.id != own_id]
         kept = (each for each in similar if each.similarity >= min_similarity)
         return sorted(kept, key=lambda each: (-each.similarity, each.pattern.id))[:limit]
 
-    def evidenced_within(self, patterns: Sequence[ProjectPattern], within: Scope) -> list[ProjectPattern]:
+    def shown_by(self, patterns: Sequence[ProjectPattern], within: Scope) -> list[ProjectPattern]:
         """The patterns whose evidence lies inside the scope completely."""
         if within == _EVERYWHERE:
             return list(patterns)
@@ -241,7 +241,7 @@ class Patterns:
         if not isinstance(pattern, str) or not pattern.strip():
             raise ValidationError("patterns", "pattern", pattern, "must be a pattern, its id or a text")
         named = self._storage.get(ProjectPattern, pattern, Scope(project_id=project_id))
-        return next(iter(self.evidenced_within([named] if named else [], within)), pattern)
+        return next(iter(self.shown_by([named] if named else [], within)), pattern)
 
     def _projects_of(self, user_id: str) -> set[str]:
         """The projects of a user, or without project records those the user has memories in."""

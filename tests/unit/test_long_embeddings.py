@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from alma import MemoryWriter, RetrievalEngine, Scope
-from alma.embeddings.base import EmbeddingProvider, Passage
+from alma.embeddings.base import MOST_PASSAGES, EmbeddingProvider, Passage, chosen, thinned
 from alma.embeddings.local import LocalEmbedder
 from alma.embeddings.mock import MockEmbedder
-from alma.embeddings.splitting import MOST_PASSAGES, chosen, thinned
 from alma.memory import Journal
 from alma.process import ShortestJobFirst
 from alma.storage.sqlite_local import SQLiteStorage

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.embeddings.splitting import even_groups, split_text
+from alma.embeddings.base import even_groups, split_text
 
 
 @given(st.lists(st.integers(1, 10), max_size=60), st.integers(10, 40))

@@ -11,8 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from alma.embeddings.base import EmbeddingProvider, Passage
-from alma.embeddings.splitting import chosen, even_groups, thinned
+from alma.embeddings.base import EmbeddingProvider, Passage, chosen, even_groups, thinned
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.model.vector import Vector
 from alma.onnx import first_line, import_package, load_session, load_tokenizer, sha256_of

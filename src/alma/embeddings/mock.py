@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 
-from alma.embeddings.base import EmbeddingProvider, Passage, unit
-from alma.embeddings.splitting import chosen, split_text
+from alma.embeddings.base import EmbeddingProvider, Passage, chosen, split_text, unit
 from alma.errors import ConfigurationError, shown
 from alma.model.vector import wrong_dimension
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import base64
+import math
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from alma.embeddings.answer import NoEmbeddings, Numbers, embeddings_in, require_direction
-from alma.embeddings.base import EmbeddingProvider, Passage, unit
-from alma.embeddings.splitting import chosen, split_text
+from alma.embeddings.base import EmbeddingProvider, Passage, chosen, split_text, unit
 from alma.embeddings.transport import Service
 from alma.errors import ConfigurationError, EmbeddingError, shown
 from alma.model.vector import Vector, wrong_dimension
+
+Numbers = Sequence[float]
+
 
 DEFAULT_MODEL = "text-embedding-3-small"
 _DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
@@ -109,3 +113,53 @@ def _checked_dimensions(model: str, dimensions: int | None, native: int | None) 
     ):
         raise ConfigurationError(f"{model} gives vectors of {native} dimensions, not {dimensions}")
     return dimensions
+
+
+class NoEmbeddings(ValueError):
+    """Why an answer is no list of embeddings, in words that fit behind a colon."""
+
+
+def embeddings_in(answer: Any, count: int) -> list[Numbers]:
+    """What the answer gives for each of so many texts, in the order of the texts, whatever order the service chose."""
+    entries = answer.get("data") if isinstance(answer, Mapping) else None
+    if not isinstance(entries, list):
+        raise NoEmbeddings("it has no list called data")
+    numbered = {_index(entry): entry.get("embedding") for entry in entries}
+    if len(entries) != count:
+        raise NoEmbeddings(f"{len(entries)} vectors for {count} texts")
+    if numbered.keys() != set(range(count)):
+        raise NoEmbeddings(f"its vectors are not numbered from 0 to {count - 1}")
+    return [_numbers(numbered[i]) for i in range(count)]
+
+
+def require_direction(numbers: Numbers) -> None:
+    """Refuse a vector that points nowhere: what is so short that its length cannot be told is as good as zero."""
+    # A plain sum: an exact one cannot be told where it is too large.
+    if not sys.float_info.min < sum(number * number for number in numbers) < math.inf:
+        raise NoEmbeddings("a vector without a direction")
+
+
+def _index(entry: Any) -> int:
+    index = entry.get("index") if isinstance(entry, Mapping) else None
+    if isinstance(index, bool) or not isinstance(index, int):
+        raise NoEmbeddings("an entry has no index")
+    return index
+
+
+def _numbers(embedding: Any) -> Numbers:
+    # Some services send Base64, whatever they were asked for.
+    if isinstance(embedding, str):
+        return _unpacked(embedding)
+    if not isinstance(embedding, list) or not all(type(number) in (int, float) for number in embedding):
+        raise NoEmbeddings("an embedding is not made of numbers")
+    try:
+        return [float(number) for number in embedding]
+    except OverflowError:
+        raise NoEmbeddings("a number that is too large for a vector") from None
+
+
+def _unpacked(embedding: str) -> Vector:
+    try:
+        return Vector.from_bytes(base64.b64decode(embedding, validate=True))
+    except ValueError:
+        raise NoEmbeddings("an embedding is neither numbers nor such numbers in Base64") from None

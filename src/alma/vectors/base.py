@@ -50,15 +50,3 @@ class VectorIndex(Protocol):
     def close(self) -> None:
         """Release every resource; the storage stays open."""
         ...
-
-
-@runtime_checkable
-class Foresighted(Protocol):
-    """An index that may begin a search before it is asked for what it finds; no index has to."""
-
-    def expect(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> None:
-        """Say that `search` will be called with these after the store was asked for something else.
-
-        Raises what `search` would.
-        """
-        ...

@@ -25,8 +25,7 @@ from typing import Any
 import numpy as np
 
 from alma.paths import make_directory, open_private
-from alma.vectors.mapped.rows import FACTS, NAMED, Block, Flags, empty
-from alma.vectors.mapped.table import Kept, Table
+from alma.vectors.mapped.table import FACTS, NAMED, Block, Flags, Kept, Table, empty
 
 _log = logging.getLogger("alma.vectors")
 

@@ -1,4 +1,4 @@
-"""The mapped index: catches up with the store, ranks rows, and lets the store have the last word."""
+"""The mapped index: catches up with the store, ranks rows, and has the store confirm the best."""
 
 from __future__ import annotations
 
@@ -21,39 +21,36 @@ from alma.storage.base import Capability, StorageBackend, Transaction, VectorQue
 from alma.storage.nearest import cosines
 from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
-from alma.vectors.mapped.ahead import Ahead, Asked, Begun
 from alma.vectors.mapped.files import IndexFiles
-from alma.vectors.mapped.ranking import Ranked, Ranking
-from alma.vectors.mapped.rows import Floats, units
-from alma.vectors.mapped.scopes import Selection
+from alma.vectors.mapped.ranking import Ranked, Ranking, Selection
 from alma.vectors.mapped.state import Ready, State, Tuning, is_foreign
-from alma.vectors.mapped.table import Table
+from alma.vectors.mapped.table import Floats, Table, units
 from alma.vectors.mapped.upkeep import Upkeep
 
 _log = logging.getLogger("alma.vectors")
 
 _ATTEMPTS = 4
 _SPARE = 4
-# How often a search looks at more rows, each time at so many more than it seems to take, before it goes another way.
+# A search looks at more rows this often, each time at so many times as many as it seems to need.
 _LOOKS, _MORE = 4, 1.3
-# So many rows are checked at most, or records listed that a predicate leaves.
+# The most rows that are checked, and records that are listed for a selective predicate.
 _MOST_CHECKED, _MOST_LISTED = 8_000, 20_000
-# What it takes the store to check a row that we name, where passing over one in its own search takes 1.
+# The cost of checking one row, in rows that the store passes over in its own search.
 _CHECKING = 10
 _MOST_SHARES = 256
-# Far more than single precision loses, far less than lies between two texts.
+# Far more than the error of single precision, far less than the distance of two texts.
 _DISAGREEMENT = 1e-3
 
 Progress = Callable[[int, int], None]
 
 
-class _Cannot(Enum):
-    """Why the rows cannot answer."""
+class _Stale(Enum):
+    """Why the rows cannot answer a search."""
 
     BEHIND = auto()
-    """Too much is new: the background is working on it."""
+    """Too much is new; the background thread is reading it."""
     AHEAD = auto()
-    """Rows were buried that the caller's snapshot may still see."""
+    """Rows were dropped that the snapshot of the caller may still see."""
 
 
 class MappedIndex:
@@ -82,52 +79,32 @@ class MappedIndex:
         self._progress = progress
         self._lock = threading.RLock()
         self._closed = False
-        # How often rows near a question fulfilled a predicate, as of the last time: it only says where to begin.
+        # The share of rows that fulfilled each predicate in its last search.
         self._shares: dict[Predicate, float] = {}
         self._upkeep = self._opened(storage.embedding_dim)
-        self._ahead = Ahead()
 
     @property
     def _model(self) -> str:
-        """The model that was named, or the store's, which may get its name after this was opened."""
+        """The given model, or that of the store, which may be named after this was opened."""
         return self._named_model or self._storage.embedding_model
-
-    def expect(self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int) -> None:
-        if self._closed or not limit:
-            return
-        with self._storage.snapshot() as tx:
-            question = tx.vector_question(cls, vector, scope, where, limit, self._model)
-            ready = _Cannot.BEHIND if tx.writable else self._ready(tx, question, scope)
-            if isinstance(ready, Ready):
-                asked, ranking = Asked(cls, vector, scope, where, limit), self._ranking(question, ready)
-                self._ahead.begin(Begun(tx, asked, question, ready, ranking), self._first_look(question))
 
     def search(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Nearest]:
         if self._closed:
             raise StorageError("the vector index was closed")
-        try:
-            return self._found(Asked(cls, vector, scope, where, limit))
-        finally:
-            self._ahead.end()
-
-    def _found(self, asked: Asked) -> list[Nearest]:
         for _ in range(_ATTEMPTS):
             with self._storage.snapshot() as tx:
-                begun = self._ahead.begun(tx, asked)
-                if begun is not None:
-                    return self._judged(tx, begun.question, begun.ready, begun.ranking)
-                question = tx.vector_question(*asked, self._model)
-                # Inside a transaction that writes there are rows that may yet be rolled back.
-                ready = _Cannot.BEHIND if tx.writable or not asked.limit else self._ready(tx, question, asked.scope)
-                if ready is _Cannot.BEHIND:
-                    return _from_store(tx, question)
+                query = tx.vector_question(cls, vector, scope, where, limit, self._model)
+                # A transaction that writes sees rows that may be rolled back.
+                ready = _Stale.BEHIND if tx.writable or not limit else self._ready(tx, query, scope)
+                if ready is _Stale.BEHIND:
+                    return _from_store(tx, query)
                 if isinstance(ready, Ready):
-                    return self._judged(tx, question, ready, self._ranking(question, ready))
+                    return self._confirmed(tx, query, ready)
         self._upkeep.doubt()
         with self._storage.snapshot() as tx:
-            return _from_store(tx, tx.vector_question(*asked, self._model))
+            return _from_store(tx, tx.vector_question(cls, vector, scope, where, limit, self._model))
 
     def settle(self, seconds: float = 600.0) -> bool:
         """Wait until nothing is left to do in the background; False if that took too long."""
@@ -150,7 +127,6 @@ class MappedIndex:
             if self._closed:
                 return
             self._closed = True
-        self._ahead.close()
         self._upkeep.close()
 
     # ------------------------------------------------------------------ opening
@@ -178,16 +154,16 @@ class MappedIndex:
 
     # ------------------------------------------------------------------ catching up
 
-    def _ready(self, tx: Transaction, question: VectorQuestion, scope: Scope) -> Ready | _Cannot:
+    def _ready(self, tx: Transaction, query: VectorQuestion, scope: Scope) -> Ready | _Stale:
         with self._lock:
-            if len(question.vector) != self._upkeep.state.table.dims:
+            if len(query.vector) != self._upkeep.state.table.dims:
                 # A model's length is only certain once the store has a vector of it.
-                self._reopen(len(question.vector))
+                self._reopen(len(query.vector))
             cannot = self._catch_up(tx)
-            return self._upkeep.state.ready(question, scope) if cannot is None else cannot
+            return self._upkeep.state.ready(query, scope) if cannot is None else cannot
 
-    def _catch_up(self, tx: Transaction) -> _Cannot | None:
-        """Take in what is new; everything the snapshot can see is here afterwards."""
+    def _catch_up(self, tx: Transaction) -> _Stale | None:
+        """Read new vectors, so that the rows hold everything the snapshot can see."""
         with self._lock:
             if self._upkeep.model != self._model:
                 self._reopen(self._upkeep.state.table.dims)
@@ -196,12 +172,12 @@ class MappedIndex:
                 self._upkeep.distrust(table)
             state, position = self._upkeep.state, tx.vector_position()
             if position < state.floor:
-                return _Cannot.AHEAD
+                return _Stale.AHEAD
             if not state.trusted:
                 state = self._checked_against(tx)
             if position - state.table.position > self._tuning.inline_rows:
                 self._upkeep.start()
-                return _Cannot.BEHIND
+                return _Stale.BEHIND
             while state.table.position < position:
                 page = tx.vectors_after(self._model, state.table.position, self._tuning.page_rows)
                 complete = len(page) < self._tuning.page_rows
@@ -216,93 +192,86 @@ class MappedIndex:
         self._upkeep.state.trusted = True
         return self._upkeep.state
 
-    # ------------------------------------------------------------------ judging
+    # ------------------------------------------------------------------ confirming
 
-    def _judged(self, tx: Transaction, question: VectorQuestion, ready: Ready, ranking: Ranking) -> list[Nearest]:
-        """The best rows that the store confirms, more and more of them until there are enough."""
+    def _confirmed(self, tx: Transaction, query: VectorQuestion, ready: Ready) -> list[Nearest]:
+        """The best rows that the store confirms, looking at more and more rows until there are enough."""
         if not ready.selection.count:
             return []
-        if not self._few(ready) and (known := tx.positions_inside(question, _MOST_LISTED, known=True)) is not None:
-            return self._among_few(tx, question, ready, known)
+        few = ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
+        if not few and (known := tx.positions_inside(query, _MOST_LISTED, known=True)) is not None:
+            return self._among_few(tx, query, ready, known)
+        coarse = None if few or ready.coarse is None or not ready.coarse.times else ready.coarse
+        ranking = Ranking(ready.view, ready.selection, coarse, ready.settled, _unit(query))
         best: dict[str, float] = {}
         seen = np.empty(0, np.int64)
-        rows = self._first_look(question)
+        rows = self._first_rows(query)
         for _ in range(_LOOKS):
             ranked = ranking.best(rows)
             fresh = ranked.without(seen) if len(seen) else ranked
-            if not self._confirm(tx, question, ready, fresh, best):
-                return _from_store(tx, question)
-            self._note_share(question, len(best) / max(1, len(ranked.rows)))
-            if len(best) >= question.limit or ranked.complete:
-                return _first(best, question.limit)
+            if not self._confirm(tx, query, ready, fresh, best):
+                return _from_store(tx, query)
+            self._note_share(query, len(best) / max(1, len(ranked.rows)))
+            if len(best) >= query.limit or ranked.complete:
+                return _first(best, query.limit)
             seen = ranked.rows
-            rows = _rows_for(question.limit, len(best), len(seen))
+            # As many as are needed if the other rows fulfil the predicate as often as those seen.
+            rows = round(_MORE * query.limit * len(seen) / max(len(best), 0.5))
             if rows > _MOST_CHECKED or rows * _CHECKING > ready.selection.count:
                 break
-        positions = tx.positions_inside(question, _MOST_LISTED)
+        positions = tx.positions_inside(query, _MOST_LISTED)
         if positions is None:
-            return _from_store(tx, question)
-        return self._among_few(tx, question, ready, positions)
+            return _from_store(tx, query)
+        return self._among_few(tx, query, ready, positions)
 
-    def _few(self, ready: Ready) -> bool:
-        """Whether every row inside is compared."""
-        return ready.selection.count <= max(self._tuning.exact_rows, self._tuning.exact_share * ready.view.count)
+    def _first_rows(self, query: VectorQuestion) -> int:
+        """How many rows to look at first, as the last search with this predicate needed."""
+        share = self._shares.get(without_expiry(query.where), 1.0) if self._shares else 1.0
+        expected = round(_MORE * query.limit / share) if 0 < share < 1 / _MORE else 0
+        return max(query.limit + _SPARE, min(expected, _MOST_CHECKED))
 
-    def _ranking(self, question: VectorQuestion, ready: Ready) -> Ranking:
-        coarse = None if self._few(ready) or ready.coarse is None or not ready.coarse.times else ready.coarse
-        return Ranking(ready.view, ready.selection, coarse, ready.settled, _unit(question))
-
-    def _first_look(self, question: VectorQuestion) -> int:
-        """How many rows to look at first: what it took when the predicate was last asked for, if it was."""
-        share = self._shares.get(without_expiry(question.where), 1.0) if self._shares else 1.0
-        expected = round(_MORE * question.limit / share) if 0 < share < 1 / _MORE else 0
-        return max(question.limit + _SPARE, min(expected, _MOST_CHECKED))
-
-    def _note_share(self, question: VectorQuestion, share: float) -> None:
+    def _note_share(self, query: VectorQuestion, share: float) -> None:
         if share < 1 / _MORE or self._shares:
             if len(self._shares) >= _MOST_SHARES:
                 self._shares.clear()
-            self._shares[without_expiry(question.where)] = share
+            self._shares[without_expiry(query.where)] = share
 
     def _among_few(
-        self, tx: Transaction, question: VectorQuestion, ready: Ready, positions: Sequence[int]
+        self, tx: Transaction, query: VectorQuestion, ready: Ready, positions: Sequence[int]
     ) -> list[Nearest]:
-        """Where little fulfils the predicate: the nearest of the vectors that the store has told of.
-
-        Every row is compared, so that only rows which the store disowns can make the answer short.
-        """
+        """The nearest of the vectors at these positions, which the store listed for a selective predicate."""
         rows = ready.view.rows_at(np.array(positions, np.int64))
         if len(rows) < len(positions):
-            return _from_store(tx, question)
+            return _from_store(tx, query)
         selection = Selection(ready.view.count, len(rows), listed=rows)
-        ranking = Ranking(ready.view, selection, None, ready.settled, _unit(question))
-        ranked = ranking.best(question.limit + _SPARE)
+        ranking = Ranking(ready.view, selection, None, ready.settled, _unit(query))
+        ranked = ranking.best(query.limit + _SPARE)
         best: dict[str, float] = {}
-        if not self._confirm(tx, question, ready, ranked, best):
-            return _from_store(tx, question)
-        if len(best) < question.limit and not ranked.complete:
-            # Several passages of one record took the places of others.
-            return _from_store(tx, question)
-        return _first(best, question.limit)
+        if not self._confirm(tx, query, ready, ranked, best):
+            return _from_store(tx, query)
+        if len(best) < query.limit and not ranked.complete:
+            # Passages of one record took the places of other records.
+            return _from_store(tx, query)
+        return _first(best, query.limit)
 
     def _confirm(
-        self, tx: Transaction, question: VectorQuestion, ready: Ready, ranked: Ranked, best: dict[str, float]
+        self, tx: Transaction, query: VectorQuestion, ready: Ready, ranked: Ranked, best: dict[str, float]
     ) -> bool:
-        """Add what the store confirms of some rows to the best there is; False where store and rows disagree."""
+        """Add the rows that the store confirms to the best; False if store and rows disagree."""
         positions = ready.view.positions(ranked.rows)
         if positions and (min(positions) < 1 or max(positions) > ready.table.position):
             self._upkeep.distrust(ready.table)
             return False
-        stored = tx.vectors_at(question, positions)
+        stored = tx.vectors_at(query, positions)
         if len(stored) < len(positions):
             held = {position for position, _, _ in stored}
             gone = [row for row, position in zip(ranked.rows, positions, strict=True) if position not in held]
             self._upkeep.bury(ready.table, np.array(gone, np.int64))
         expected = dict(zip(positions, ranked.cosines.tolist(), strict=True))
         inside = [found for found in stored if found[2] is not None]
-        exact = cosines(question.vector, list(map(itemgetter(2), inside)))
+        exact = cosines(query.vector, list(map(itemgetter(2), inside)))
         for (position, key, _), cosine in zip(inside, exact, strict=True):
-            # A damaged row may give what is no number, which is neither more nor less.
+            # The cosine of a damaged row may be NaN.
             if not abs(cosine - expected[position]) <= _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)
                 return False
@@ -311,21 +280,16 @@ class MappedIndex:
         return True
 
 
-def _unit(question: VectorQuestion) -> Floats:
-    unit: Floats = units(question.vector.to_bytes(), len(question.vector))[0]
+def _unit(query: VectorQuestion) -> Floats:
+    unit: Floats = units(query.vector.to_bytes(), len(query.vector))[0]
     return unit
 
 
-def _rows_for(limit: int, found: int, seen: int) -> int:
-    """So many rows must be looked at to find enough, if the others fulfil the predicate as often as those seen."""
-    return round(_MORE * limit * seen / max(found, 0.5))
-
-
 def _first(best: dict[str, float], limit: int) -> list[Nearest]:
-    # Sorting is stable, and twice by one thing is faster than once by two.
+    # Sorting is stable: twice by one key is faster than once by two.
     ordered = sorted(sorted(best.items()), key=itemgetter(1), reverse=True)
     return list(starmap(Nearest, ordered[:limit]))
 
 
-def _from_store(tx: Transaction, question: VectorQuestion) -> list[Nearest]:
-    return [Nearest(key, cosine) for key, cosine in tx.answer(question)]
+def _from_store(tx: Transaction, query: VectorQuestion) -> list[Nearest]:
+    return [Nearest(key, cosine) for key, cosine in tx.answer(query)]

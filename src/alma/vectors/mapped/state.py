@@ -1,4 +1,4 @@
-"""What the index holds at a moment, and the rules by which it changes; every method is called under one lock."""
+"""The state of the index: the table, its codes and cached scopes; every method is called under one lock."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ import numpy as np
 
 from alma.model.scope import Scope
 from alma.storage.base import StoredVector, Transaction, VectorQuestion
-from alma.vectors.mapped.coarse import Coarse
-from alma.vectors.mapped.rows import NAMED, Numbers, encoded, units
-from alma.vectors.mapped.scopes import ScopeRows, Selection, conditions
-from alma.vectors.mapped.table import Kept, Table, View
+from alma.vectors.mapped.codes import Coarse
+from alma.vectors.mapped.ranking import ScopeRows, Selection, conditions
+from alma.vectors.mapped.table import NAMED, Kept, Numbers, Table, View, encoded, units
 
 # Of the last rows, and of rows all over the files: what is damaged in one piece is seen unless it is small.
 _LAST, _SPREAD = 4, 32
@@ -21,7 +20,7 @@ _SAME = 1e-4
 
 @dataclass(frozen=True)
 class Tuning:
-    """The sizes at which the index changes its ways."""
+    """Sizes at which the index switches between its methods."""
 
     exact_rows: int = 5_000
     """Up to so many rows in scope, every cosine is computed."""
@@ -43,7 +42,7 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Ready:
-    """All that one search needs, as of one moment."""
+    """What one search needs, as of one moment."""
 
     table: Table
     view: View
@@ -53,7 +52,7 @@ class Ready:
 
 
 class State:
-    """The table, the codes of its settled rows, and the scopes that were asked for."""
+    """The table, the codes of its settled rows, and the cached rows of recent scopes."""
 
     def __init__(self, table: Table, in_memory: bool) -> None:
         self.table = table
@@ -99,7 +98,7 @@ class State:
         self.rows_at_last_sweep = self.table.count
 
     def rebase(self, kept: Kept) -> None:
-        """Stand on newer files."""
+        """Switch to newer files."""
         same = kept.generation == self.table.kept.generation
         self.table = self.table.based_on(kept)
         self.floor = max(self.floor, kept.position)
@@ -134,7 +133,7 @@ def _differs(table: Table, row: int, tx: Transaction, model: str) -> bool:
     stored = tx.vectors_after(model, int(facts["position"]) - 1, 1)
     if not stored or stored[0].position != facts["position"]:
         return False
-    # Who makes a store anew may tell it the same texts, of another project: then nothing but the owners differ.
+    # A store that was made anew may hold the same texts with other owners.
     if any(table.names.known(getattr(stored[0], name)) != facts[name] for name in NAMED):
         return True
     if len(stored[0].data) != 4 * table.dims:

@@ -1,4 +1,4 @@
-"""Upkeep: what the index does in the background, one thing at a time."""
+"""Background maintenance of the index: build, flush, encode, sweep and compact, one task at a time."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 from alma.errors import StorageError
 from alma.storage.base import StorageBackend
-from alma.vectors.mapped.coarse import Coarse
+from alma.vectors.mapped.codes import Coarse
 from alma.vectors.mapped.files import IndexFiles
-from alma.vectors.mapped.rows import Flags, Numbers
 from alma.vectors.mapped.state import State, Tuning
-from alma.vectors.mapped.table import Kept, Table
+from alma.vectors.mapped.table import Flags, Kept, Numbers, Table
 
 _log = logging.getLogger("alma.vectors")
 
@@ -130,7 +129,7 @@ class Upkeep:
             with self._lock:
                 task = self._next()
                 if task is None:
-                    # Under the lock: whoever adds work from now on sees that nobody is doing it.
+                    # Under the lock, so that a task added from now on starts a new thread.
                     self._thread = None
                     return
             try:
@@ -180,7 +179,7 @@ class Upkeep:
             self.distrust(table)
 
     def _build(self) -> None:
-        """Read the feed page by page, each in a snapshot of its own, so that nobody waits for it."""
+        """Read the feed page by page, each in its own short snapshot."""
         first = self.state.table.position
         _log.info("the vector index is catching up with its store", extra={"from": first})
         while not self._stopping.is_set() and self._read_page(first):

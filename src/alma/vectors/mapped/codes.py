@@ -1,4 +1,4 @@
-"""The first stage: four-bit codes of the rows, scanned to find the few worth an exact look."""
+"""The first stage of a search: four-bit codes of the rows, scanned for the few that are compared exactly."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alma.vectors.mapped.rows import Flags, Floats, Numbers
-from alma.vectors.mapped.table import View
+from alma.vectors.mapped.table import Flags, Floats, Numbers, View
 
 _log = logging.getLogger("alma.vectors")
 
@@ -22,13 +21,13 @@ _DIMS_STEP = 8
 _ADDED_AT_ONCE = 4096
 _READ_AT_ONCE = 1 << 20
 LEAST_LOOKED_AT = 96
-"""Codes mistake the order of near rows: at least so many of the best are looked at exactly."""
+"""The fewest rows that are compared exactly, because codes mistake the order of near rows."""
 # How many times as many are, where that is not enough; and what stands for codes that are of no use, which more are
 # not worth either: picking one row takes as long as comparing so many in their order.
 _TIMES, _USELESS = (1, 8, 64), 0
 _PICKING = 16
 # Found out by looking for so many of the nearest of so many rows, and again when there are so many times as many.
-_FOUND, _ASKED, _GROWN = 10, 24, 1.2
+_FOUND, _SAMPLES, _GROWN = 10, 24, 1.2
 # The share of them that must be found, and what single precision may get wrong.
 _ENOUGH, _TIE = 0.985, 2e-6
 # A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
@@ -96,16 +95,18 @@ class Coarse:
             return
         self._measured = self.count
         wanted = min(_FOUND, self.count)
-        asked = [view.vectors(row, row + 1)[0] for row in np.linspace(0, self.count - 1, _ASKED).astype(int)]
-        least = [np.partition(view.all_cosines(each)[: self.count], -wanted)[-wanted] for each in asked]
+        samples = [view.vectors(row, row + 1)[0] for row in np.linspace(0, self.count - 1, _SAMPLES).astype(int)]
+        least = [np.partition(view.all_cosines(each)[: self.count], -wanted)[-wanted] for each in samples]
         worth_it = (times for times in _TIMES if times == 1 or times * LEAST_LOOKED_AT * _PICKING <= self.count)
-        enough = (times for times in worth_it if self._found(view, asked, least, times) >= _ENOUGH * _ASKED * wanted)
+        enough = (
+            times for times in worth_it if self._found(view, samples, least, times) >= _ENOUGH * _SAMPLES * wanted
+        )
         self.times = next(enough, _USELESS)
 
-    def _found(self, view: View, asked: Sequence[Floats], least: Sequence[float], times: int) -> int:
-        """How many of the rows that are nearest to those asked about are among the proposed ones."""
+    def _found(self, view: View, samples: Sequence[Floats], least: Sequence[float], times: int) -> int:
+        """How many of the rows nearest to the samples are among the proposed ones."""
         found = 0
-        for wanted, cosine in zip(asked, least, strict=True):
+        for wanted, cosine in zip(samples, least, strict=True):
             rows, _ = self.nearest(wanted, times * LEAST_LOOKED_AT, None, self._measured)
             rows.sort()
             found += min(_FOUND, int(np.count_nonzero(view.cosines(rows, wanted) >= cosine - _TIE)))

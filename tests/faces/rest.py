@@ -20,7 +20,7 @@ import pytest
 from alma import ALMA
 from alma.access import ApiKeys
 from alma.rest.options import ServiceOptions
-from alma.rest.server import listening, server_on
+from alma.rest.server import create_server, listen
 from tests.conftest import empty_store
 
 READY_SECONDS = 60.0
@@ -33,8 +33,8 @@ def served(alma: ALMA, **settings: Any) -> Iterator[str]:
     """The address of a service on this memory, which runs on a thread."""
     options = ServiceOptions(**{"port": 0, **PLENTY, "poll_seconds": 0.05, **settings})
     ready = threading.Event()
-    with listening(options) as sock:
-        server = server_on(sock, alma, options, lambda *_: ready.set())
+    with listen(options) as sock:
+        server = create_server(sock, alma, options, lambda *_: ready.set())
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
         try:
@@ -112,6 +112,6 @@ def server_process(place: str, *arguments: str) -> Iterator[ServerProcess]:
 def serve_in_process(place: str) -> None:
     """What `server_process` runs."""
     options = ServiceOptions(port=0, poll_seconds=0.05, **PLENTY)  # type: ignore[arg-type]
-    with listening(options) as sock, memory_at(place) as alma:
-        server = server_on(sock, alma, options, lambda address, _: print(address, flush=True))
+    with listen(options) as sock, memory_at(place) as alma:
+        server = create_server(sock, alma, options, lambda address, _: print(address, flush=True))
         server.run(sockets=[sock])

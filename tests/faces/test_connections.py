@@ -25,7 +25,7 @@ from alma.mcp.http import server_of
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from alma.serving.connections import address_of
-from alma.serving.server import Repeated
+from alma.serving.server import LogThrottle
 from tests.faces.rest import READY_SECONDS, client_of, memory_at, served
 from tests.support.clock import Clock
 from tests.support.mcp import configured
@@ -333,7 +333,7 @@ def test_wrong_keys_are_throttled(serve: Serve, tmp_path: Path) -> None:
 
 def test_a_line_that_repeats_is_written_once_and_then_counted(caplog: pytest.LogCaptureFixture) -> None:
     clock = Clock()
-    repeated = Repeated(clock)
+    repeated = LogThrottle(clock)
     caplog.handler.addFilter(repeated)
     try:
         refused, other = logging.getLogger("uvicorn.error"), logging.getLogger("alma.learning")
@@ -356,7 +356,7 @@ def test_a_line_that_repeats_is_written_once_and_then_counted(caplog: pytest.Log
 
 
 def test_internal_errors_of_single_requests_are_written(caplog: pytest.LogCaptureFixture) -> None:
-    repeated = Repeated(Clock())
+    repeated = LogThrottle(Clock())
     caplog.handler.addFilter(repeated)
     try:
         for number in range(10):

@@ -14,7 +14,7 @@ from alma import ALMA
 from alma.access import ApiKeys
 from alma.errors import ConfigurationError, ValidationError
 from alma.rest.options import ServiceOptions
-from alma.rest.server import listening, serve
+from alma.rest.server import listen, serve
 from alma.serving.limits import RateLimit
 from tests.faces.rest import client_of, key_for, served
 from tests.support.clock import Clock
@@ -197,7 +197,7 @@ def test_a_caller_that_hangs_up_is_no_defect(alma: ALMA, caplog: pytest.LogCaptu
 
 
 def test_a_port_that_is_taken_is_told_with_the_way_out(tmp_path: Path) -> None:
-    with listening(ServiceOptions(port=0)) as sock:
+    with listen(ServiceOptions(port=0)) as sock:
         port = sock.getsockname()[1]
         with pytest.raises(ConfigurationError, match=rf"port {port} .* is taken.*--port {port + 1}"):
             serve(store=str(tmp_path / "alma.db"), port=port)

@@ -211,7 +211,7 @@ def test_it_stops_when_it_is_told_to_and_finishes_what_it_began(tmp_path: Path, 
         assert process.wait(30) == 0
         assert process.stderr.read() == ""
     assert [answer.status_code for answer in answers] == [200]
-    assert "ALMA answers at" in said
+    assert "ALMA serves at" in said
 
 
 def test_a_taken_port_ends_it_with_a_sentence(tmp_path: Path, address: str) -> None:

@@ -25,7 +25,7 @@ from alma.mcp.server import Options
 from alma.mcp.tools import Toolbox
 from alma.model.field_spec import FieldSpec
 from alma.model.record import Record
-from alma.rest.openapi import document
+from alma.rest.openapi import openapi_document
 from alma.rest.routes import routes
 
 TARGET = Path(__file__).with_name("public_api.txt")
@@ -198,7 +198,7 @@ def _mcp() -> Iterator[str]:
 
 
 def _rest() -> Iterator[str]:
-    openapi = document(routes())
+    openapi = openapi_document(routes())
     for path, methods in openapi["paths"].items():
         for method, route in methods.items():
             query = [_queried(each) for each in route.get("parameters", ()) if each.get("in") == "query"]

@@ -45,14 +45,14 @@ def serve(
     It answers on this machine alone unless it is told otherwise. Make keys for it with  alma keys create.
     """
     from alma.cli.output import say
-    from alma.rest.server import greeting
     from alma.rest.server import serve as start
+    from alma.rest.server import startup_message
 
     start(
         config_of(config, store),
         store,
         project,
-        announce=lambda address, options: say(greeting(address, options, mcp)),
+        announce=lambda address, options: say(startup_message(address, options, mcp)),
         host=host,
         port=port,
         require_key=require_key,

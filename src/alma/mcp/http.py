@@ -31,7 +31,7 @@ from alma.mcp.service import FAILURE, GRANT, Service
 from alma.mcp.transport import LONGEST_MESSAGE
 from alma.serving.connections import address_of
 from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, Limits, RateLimit
-from alma.serving.server import Server, counting_repeated_lines, server_config
+from alma.serving.server import Server, server_config, throttled_logging
 
 if TYPE_CHECKING:
     from alma.core import ALMA
@@ -63,7 +63,7 @@ def serve(options: Options) -> int:
         for number in (signal.SIGTERM, signal.SIGINT):
             # The server heeds them, and then sends them once more to whoever did before.
             signal.signal(number, lambda *_: None)
-        with counting_repeated_lines() as server.repeated:
+        with throttled_logging() as server.repeated:
             server.run(sockets=[listener])
     return 0
 

@@ -1,1 +1,1 @@
-"""The REST service: every operation over HTTP, for programs that bring a key."""
+"""The REST service: every operation over HTTP, with API keys."""

@@ -1,7 +1,7 @@
-"""Once: a request that brings an idempotency key is carried out one time, however often and wherever it is sent.
+"""Idempotency keys: a request with an Idempotency-Key header is executed once, however often it is sent.
 
-The transaction that makes the change also notes under the key that it was made, so the two are never apart: a second
-copy of the request, in this process or another, fails to note it again and is given the first one's answer.
+The transaction that makes the change also stores the key, so both commit together: a second copy of the request, in
+this process or another, fails to store the key again and gets the stored response.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from alma.storage.base import StorageBackend, Transaction
 _log = logging.getLogger("alma.rest")
 
 _EVERYWHERE = Scope.everywhere()
-# For so long, somebody who has noted a change is believed to be at work on the answer.
-_AT_WORK = timedelta(seconds=10)
-_WAITS_SECONDS = 15.0
-_CLEANED_EVERY_SECONDS = 600.0
-_MOST_TOUCHED = 100
+# A claim that is older than this belongs to a process that died.
+_CLAIM_TIMEOUT = timedelta(seconds=10)
+_WAIT_SECONDS = 15.0
+_CLEANUP_SECONDS = 600.0
+_MAX_TOUCHED = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request that may come again: who sends it under which name, what it asks, and whether to repeat does harm."""
+class IdempotentRequest:
+    """A request with an idempotency key: its caller, key, digest, and whether executing it twice is harmless."""
 
     caller: str
     key: str
@@ -48,20 +48,20 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
-    """A status and a body; `replayed` when they were given before."""
+class StoredResponse:
+    """The status and body of a response; `replayed` if it was stored before."""
 
     status: int
     body: str
     replayed: bool = False
 
 
-class _DoneElsewhere(Exception):
+class _ExecutedElsewhere(Exception):
     """Another copy of the request has made the change."""
 
 
-class Once:
-    """Carries requests out once. All of it is kept in the store, and so outlives the process."""
+class Idempotency:
+    """Executes requests once; keys and responses are kept in the store and survive a restart."""
 
     def __init__(
         self, storage: StorageBackend, kept: timedelta, monotonic: Callable[[], float] = time.monotonic
@@ -69,26 +69,26 @@ class Once:
         self._storage = storage
         self._kept = kept
         self._monotonic = monotonic
-        self._clean_at = 0.0
+        self._cleanup_at = 0.0
         self._ended = threading.Event()
 
     def close(self) -> None:
-        """Let those that wait for another's answer go."""
+        """Wake requests that wait for the response of another copy."""
         self._ended.set()
 
-    def answer(self, asked: Asked, work: Callable[[], Answered]) -> Answered:
-        """Do the work and keep what it answers, or give what was answered before."""
-        self._clean()
-        for _ in self._patience():
-            found = self._storage.get(KeptAnswer, asked.id, _EVERYWHERE)
-            given = None if found is None else self._given(found, asked)
+    def execute(self, request: IdempotentRequest, work: Callable[[], StoredResponse]) -> StoredResponse:
+        """Do the work and store its response, or return the response stored before."""
+        self._delete_expired()
+        for _ in self._backoff():
+            found = self._storage.get(KeptAnswer, request.id, _EVERYWHERE)
+            given = None if found is None else self._stored_response(found, request)
             if given is not None:
                 return given
-            if found is not None and not self._may_take_over(found, asked):
+            if found is not None and not self._may_retry(found, request):
                 continue
             try:
-                return self._carried_out(asked, work, None if found is None else found.claim)
-            except _DoneElsewhere:
+                return self._execute(request, work, None if found is None else found.claim)
+            except _ExecutedElsewhere:
                 continue
         raise HttpError(
             409,
@@ -97,26 +97,26 @@ class Once:
             headers={"Retry-After": "1"},
         )
 
-    # ------------------------------------------------------------------ what was answered before
+    # ------------------------------------------------------------------ what was response before
 
-    def _given(self, found: KeptAnswer, asked: Asked) -> Answered | None:
+    def _stored_response(self, found: KeptAnswer, request: IdempotentRequest) -> StoredResponse | None:
         if found.expires_at <= clock.now():
             return None
-        if found.request != asked.digest:
+        if found.request != request.digest:
             raise HttpError(
                 409, "this idempotency key was used for another request: use a new key for each", "conflict"
             )
         if found.answer is not None and found.status is not None:
-            return Answered(found.status, found.answer, replayed=True)
+            return StoredResponse(found.status, found.answer, replayed=True)
         return None
 
-    def _may_take_over(self, found: KeptAnswer, asked: Asked) -> bool:
+    def _may_retry(self, found: KeptAnswer, request: IdempotentRequest) -> bool:
         moment = clock.now()
         if found.expires_at <= moment:
             return True
         if found.claimed_until > moment:
             return False
-        if not asked.repeatable:
+        if not request.repeatable:
             raise HttpError(
                 409,
                 "this request was carried out, at least in part, and its answer was lost: look at what it changed",
@@ -125,9 +125,9 @@ class Once:
             )
         return True
 
-    def _patience(self) -> Iterator[None]:
-        """Tries, some time apart, for as long as it is sensible to wait."""
-        deadline, wait = self._monotonic() + _WAITS_SECONDS, 0.02
+    def _backoff(self) -> Iterator[None]:
+        """Retry with backoff until the timeout."""
+        deadline, wait = self._monotonic() + _WAIT_SECONDS, 0.02
         yield
         while self._monotonic() < deadline and not self._ended.wait(wait):
             wait = min(0.5, wait * 1.5)
@@ -135,45 +135,47 @@ class Once:
 
     # ------------------------------------------------------------------ doing it
 
-    def _carried_out(self, asked: Asked, work: Callable[[], Answered], ended: str | None) -> Answered:
-        """Do the work; `ended` is the claim of whoever began it before and did not come to an end."""
+    def _execute(
+        self, request: IdempotentRequest, work: Callable[[], StoredResponse], ended: str | None
+    ) -> StoredResponse:
+        """Do the work; `ended` is the claim of an earlier attempt that died."""
         claim = new_id()
 
         def note(tx: Transaction) -> None:
-            held = tx.lock(KeptAnswer, [asked.id], _EVERYWHERE)
+            held = tx.lock(KeptAnswer, [request.id], _EVERYWHERE)
             if held and held[0].claim not in (claim, ended):
-                raise _DoneElsewhere
+                raise _ExecutedElsewhere
             before = held[0].touched or () if held and held[0].claim == claim else ()
-            tx.save(self._row(asked, claim, touched=(*before, *_touched(tx))[:_MOST_TOUCHED]))
+            tx.save(self._row(request, claim, touched=(*before, *_touched(tx))[:_MAX_TOUCHED]))
 
         try:
             with self._storage.along(note):
-                answered = work()
+                response = work()
         except ConflictError as exc:
-            # On a server, two that note the same key at the same time find out when they write it.
-            if self._claim_of(asked) not in (None, claim, ended):
-                raise _DoneElsewhere from exc
+            # On PostgreSQL, two transactions that store the same key conflict at the write.
+            if self._stored_claim(request) not in (None, claim, ended):
+                raise _ExecutedElsewhere from exc
             raise
-        self._keep(asked, claim, ended, answered)
-        return answered
+        self._store(request, claim, ended, response)
+        return response
 
-    def _keep(self, asked: Asked, claim: str, ended: str | None, answered: Answered) -> None:
+    def _store(self, request: IdempotentRequest, claim: str, ended: str | None, response: StoredResponse) -> None:
         def keep(tx: Transaction) -> None:
-            held = tx.lock(KeptAnswer, [asked.id], _EVERYWHERE)
+            held = tx.lock(KeptAnswer, [request.id], _EVERYWHERE)
             if held and held[0].claim not in (claim, ended):
                 return
             touched = held[0].touched if held else None
-            tx.save(self._row(asked, claim, touched=touched, status=answered.status, answer=answered.body))
+            tx.save(self._row(request, claim, touched=touched, status=response.status, answer=response.body))
 
         try:
             self._storage.write(keep)
         except ALMAError as exc:
-            # The change is made and noted; only its answer could not be given a second time.
-            _log.warning("an answer could not be kept", extra={"error": str(exc)})
+            # The change is committed; only its response cannot be replayed.
+            _log.warning("a response could not be stored", extra={"error": str(exc)})
 
     def _row(
         self,
-        asked: Asked,
+        request: IdempotentRequest,
         claim: str,
         touched: Sequence[str] | None,
         status: int | None = None,
@@ -181,32 +183,32 @@ class Once:
     ) -> KeptAnswer:
         moment = clock.now()
         return KeptAnswer(
-            id=asked.id,
-            request=asked.digest,
+            id=request.id,
+            request=request.digest,
             claim=claim,
             created_at=moment,
-            claimed_until=moment + _AT_WORK,
+            claimed_until=moment + _CLAIM_TIMEOUT,
             expires_at=moment + self._kept,
             touched=touched,
             status=status,
             answer=answer,
         )
 
-    def _claim_of(self, asked: Asked) -> str | None:
-        found = self._storage.get(KeptAnswer, asked.id, _EVERYWHERE)
+    def _stored_claim(self, request: IdempotentRequest) -> str | None:
+        found = self._storage.get(KeptAnswer, request.id, _EVERYWHERE)
         return None if found is None else found.claim
 
-    def _clean(self) -> None:
-        """Now and then, delete the answers that nobody will be given any more."""
+    def _delete_expired(self) -> None:
+        """Delete expired responses, once in a while."""
         moment = self._monotonic()
-        if moment < self._clean_at:
+        if moment < self._cleanup_at:
             return
-        self._clean_at = moment + _CLEANED_EVERY_SECONDS
+        self._cleanup_at = moment + _CLEANUP_SECONDS
         self._storage.delete_where(KeptAnswer, _EVERYWHERE, Compare("expires_at", "le", clock.now()))
 
 
-def digest_of(*parts: bytes | str) -> str:
-    """A short text that two requests share if they ask the same."""
+def request_digest(*parts: bytes | str) -> str:
+    """A hash that is equal for equal requests."""
     whole = hashlib.sha256()
     for part in parts:
         raw = part.encode() if isinstance(part, str) else part

@@ -1,4 +1,4 @@
-"""Metrics: requests, how long they took and how they ended, as Prometheus reads them."""
+"""Prometheus metrics: request counts, durations, errors and open streams."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5
 
 
 class Metrics:
-    """What one service has counted since it started; labels are routes, never what a caller sent."""
+    """The metrics of one service; labels are routes, never values from a request."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -21,22 +21,22 @@ class Metrics:
             "alma_requests_total", "Requests answered.", ("method", "route", "status"), registry=on
         )
         self._seconds = Histogram(
-            "alma_request_seconds", "From a request to its answer.", ("method", "route"), buckets=_SECONDS, registry=on
+            "alma_request_seconds", "Request duration.", ("method", "route"), buckets=_SECONDS, registry=on
         )
-        self._errors = Counter("alma_errors_total", "Errors answered, by their code.", ("code",), registry=on)
-        self.running = Gauge("alma_requests_running", "Requests that are being worked on.", registry=on)
-        self.streams = Gauge("alma_event_streams", "Open streams of events.", registry=on)
+        self._errors = Counter("alma_errors_total", "Error responses by code.", ("code",), registry=on)
+        self.running = Gauge("alma_requests_running", "Requests in progress.", registry=on)
+        self.streams = Gauge("alma_event_streams", "Open event streams.", registry=on)
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a request that was answered."""
+        """Count a response."""
         self.count += 1
         self._requests.labels(method, route, str(status)).inc()
         self._seconds.labels(method, route).observe(seconds)
 
     def failed(self, code: str) -> None:
-        """Count an error by the word that the caller was told."""
+        """Count an error response by its code."""
         self._errors.labels(code).inc()
 
     def text(self) -> bytes:
-        """Everything, in Prometheus' text format."""
+        """All metrics in the Prometheus text format."""
         return generate_latest(self._registry)

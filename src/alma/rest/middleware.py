@@ -1,7 +1,6 @@
-"""The gate: every request passes it, whichever part of the service it is for.
+"""Middleware for every request: request id, host and origin checks, authentication, rate and size limits, headers.
 
-It gives the request an id, checks the host and origin, asks for a key, limits rates and sizes, and gives every
-answer the headers that keep it from being framed, sniffed or cached.
+Responses get headers that forbid framing, content sniffing and caching.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateL
 _log = logging.getLogger("alma.rest")
 
 GRANT = "alma.grant"
-"""Where the gate leaves what the caller may do, in the scope of the request."""
+"""The key in the ASGI scope of the caller's grant."""
 VALID = "alma.still_valid"
-"""Where it leaves what tells whether that still holds, for what goes on for long."""
+"""The key of a function that checks whether the grant is still valid, for long-lived responses."""
 REQUEST_ID = "alma.request_id"
 ROUTE = "alma.route"
 UNKNOWN_ROUTE = "unknown"
-# What is counted for a caller that did not wait.
+# The status counted for a client that disconnected.
 _HUNG_UP = 499
 _OPEN_PATHS = frozenset({"/health"})
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -57,8 +56,8 @@ _ALLOWED_HEADERS = (
 )
 
 
-class Gate:
-    """Lets requests through to an application, as the options say."""
+class Middleware:
+    """ASGI middleware that applies the service options to every request."""
 
     def __init__(self, app: ASGIApp, options: ServiceOptions, keys: ApiKeys, metrics: Metrics) -> None:
         self._app = app
@@ -79,7 +78,7 @@ class Gate:
     # ------------------------------------------------------------------ who is let in
 
     async def grant(self, scope: Scope, headers: Headers) -> Grant:
-        """What the caller may do, or a refusal."""
+        """The caller's grant, or an HTTP error."""
         address = _address(scope)
         presented = headers.get("authorization")
         if presented is None:
@@ -105,7 +104,7 @@ class Gate:
         return OWNER
 
     def still_valid(self, headers: Headers) -> bool:
-        """Whether the caller would be let in again; it may look into the store."""
+        """Whether the caller would still be authenticated; may read the store."""
         token = headers.get("authorization", "").partition(" ")[2].strip()
         return self._keys.verify(token) is not None if token else not self._keys.any_exist()
 
@@ -119,7 +118,7 @@ class Gate:
             raise HttpError(421, f"this service does not go by the name {name!r}: use 127.0.0.1, or allow the name")
 
     def check_origin(self, headers: Headers) -> str | None:
-        """The web page's origin that is to be told it may read the answer, if a page asks."""
+        """The Origin that may read the response (CORS), or None if the request has no foreign origin."""
         origin = headers.get("origin")
         if origin is None:
             return None
@@ -154,9 +153,9 @@ class Gate:
 
 
 class _Passage:
-    """One request on its way through the gate."""
+    """One request and its response."""
 
-    def __init__(self, gate: Gate, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, gate: Middleware, scope: Scope, receive: Receive, send: Send) -> None:
         self._gate = gate
         self._scope = scope
         self._receive = receive
@@ -175,7 +174,7 @@ class _Passage:
         try:
             await self._pass()
         except ClientDisconnect:
-            # Nobody is there to be answered.
+            # The client disconnected.
             self._status = self._status or _HUNG_UP
         except Exception as exc:  # noqa: BLE001 - whatever happens, the caller gets an answer
             await self._refuse(exc)
@@ -203,7 +202,7 @@ class _Passage:
         if error.status >= 500 and not isinstance(exc, HttpError):
             _log.error("a request failed", exc_info=exc, extra={"request_id": self._id, "code": error.code})
         if self._status:
-            # The answer is on its way already; the caller sees that it ends early.
+            # The response has started; raising aborts the connection.
             raise exc
         self._gate.metrics.failed(error.code)
         await error_response(error, self._id)(self._scope, self._receive, self._send_guarded)

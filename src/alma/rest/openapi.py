@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the operations and their routes."""
+"""The OpenAPI document and the HTML page at /docs, generated from the operations and routes."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _COMPONENTS = "#/components/schemas/"
 _NO_NUL = "^[^\\u0000]*$"
 _ERROR_REF = {"$ref": "#/components/schemas/Error"}
 _DESCRIPTION = """\
-Memory for AI agents over HTTP: everything ALMA does for a caller.
+Memory for AI agents over HTTP.
 
-Every operation is at `POST /v1/operations/{name}` with its arguments as a JSON object; the best known have addresses of
-their own besides. What has no value is left out of an answer. Every error has the same shape. A write that is sent
-again with the same `Idempotency-Key` is carried out once.
+Every operation is at `POST /v1/operations/{name}` with its arguments as a JSON object; the most common ones also have
+resource paths. Fields without a value are omitted from responses. All errors have the same shape. A write that is
+repeated with the same `Idempotency-Key` is executed once.
 """
 
 
-def document(routes: Iterable[Route]) -> JsonObject:
-    """The whole document."""
+def openapi_document(routes: Iterable[Route]) -> JsonObject:
+    """The OpenAPI document."""
     known = list(routes)
     inputs, schemas = _schemas(known)
     paths: dict[str, JsonObject] = {}
@@ -52,8 +52,8 @@ def document(routes: Iterable[Route]) -> JsonObject:
                 "key": {
                     "type": "http",
                     "scheme": "bearer",
-                    "description": "A key that `alma keys create` made. On this machine's loopback address none is "
-                    "needed until the first one was made.",
+                    "description": "A key made by `alma keys create`. On the loopback address no key is needed "
+                    "until the first one exists.",
                 }
             },
         },
@@ -65,7 +65,7 @@ def _schemas(routes: list[Route]) -> tuple[Mapping[Any, JsonObject], JsonObject]
     for route in routes:
         models[route.operation.input] = models[route.operation.output] = None
     with warnings.catch_warnings():
-        # A field that restates another has no default of its own.
+        # pydantic warns about fields that redefine a field without a default.
         warnings.simplefilter("ignore", PydanticJsonSchemaWarning)
         found, definitions = models_json_schema(
             [(model, "validation") for model in models], ref_template=f"{_COMPONENTS}{{model}}"
@@ -77,7 +77,7 @@ def _schemas(routes: list[Route]) -> tuple[Mapping[Any, JsonObject], JsonObject]
 
 
 def _reach(schemas: JsonObject, starts: Iterable[Any], change: Callable[[JsonObject], None]) -> None:
-    """Change every schema that is reached from these."""
+    """Apply a change to every schema that is reachable from these."""
     seen: set[str] = set()
     rest: list[Any] = list(starts)
     while rest:
@@ -94,7 +94,7 @@ def _reach(schemas: JsonObject, starts: Iterable[Any], change: Callable[[JsonObj
 
 
 def _as_it_is_read(schema: JsonObject) -> None:
-    """Say of a text that no store keeps a NUL, and of a name that may be given as text which names there are."""
+    """Describe inputs: no NUL in text, and the allowed names of an enum that is also accepted as text."""
     options = schema.get("anyOf", ())
     if {"type": "string"} in options and any("$ref" in each for each in options):
         schema["anyOf"] = [each for each in options if each != {"type": "string"}]
@@ -103,7 +103,7 @@ def _as_it_is_read(schema: JsonObject) -> None:
 
 
 def _may_be_left_out(schema: JsonObject) -> None:
-    """Say of what can be null that it is left out then."""
+    """Describe outputs: nullable fields are omitted when null, so they are not required."""
     properties = schema.get("properties", {})
     if "required" in schema and isinstance(properties, dict):
         schema["required"] = [name for name in schema["required"] if not _is_nullable(properties.get(name, {}))]
@@ -134,12 +134,12 @@ def _operation(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
 def _described(route: Route) -> str:
     said = f"{route.operation.description}\n\nNeeds the right to {route.operation.right}."
     if route.takes_if_match:
-        said += " With `If-Match: ETAG` it is done only if the memory is as it was read, or else answered with 412."
+        said += " With `If-Match: ETAG` the change is made only if the memory is at that version, else 412."
     return said
 
 
 def _body_schema(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
-    """The operation's arguments; what stands in the address need not be said again."""
+    """The schema of the request body, without the arguments that are in the path."""
     reference = models[route.operation.input]
     if not route.in_path:
         return reference
@@ -153,7 +153,7 @@ def _body_schema(route: Route, models: Mapping[Any, JsonObject]) -> JsonObject:
 
 
 def _rooted(value: Any, definitions: Mapping[str, Any]) -> Any:
-    """A schema with its definitions written out where they are meant."""
+    """A schema with its references replaced by their definitions."""
     if isinstance(value, Mapping):
         if "$ref" in value:
             return _rooted(definitions[value["$ref"].rpartition("/")[2]], definitions)
@@ -172,7 +172,7 @@ def _path_parameters(route: Route) -> list[JsonObject]:
             "name": name,
             "in": "path",
             "required": True,
-            # A slash would be another address; such ids are reached by /v1/operations.
+            # An id with a slash would be another path; such ids work with /v1/operations.
             "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[^/\\x00]+$"},
             "description": properties[name].get("description", f"The {name.replace('_', ' ')}."),
             "example": route.operation.example.get(name, "01a1e0a2b81e7fc49d0ec9b96de703e8"),
@@ -203,12 +203,12 @@ def _header_parameters(route: Route) -> list[JsonObject]:
         made.append(
             _header(
                 "Idempotency-Key",
-                "A name for this request: sent again, it is carried out once and given the same answer.",
+                "A unique name for this request: if it is sent again, it is executed once and gets the same response.",
                 {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[ -~]+$"},
             )
         )
     if route.has_etag and route.method == "GET":
-        made.append(_header("If-None-Match", "An ETag; 304 if the memory is still the same.", {"type": "string"}))
+        made.append(_header("If-None-Match", "An ETag; 304 if the memory has not changed.", {"type": "string"}))
     return made
 
 
@@ -222,7 +222,7 @@ def _responses(route: Route, output: JsonObject) -> JsonObject:
         done["headers"] = {"ETag": {"description": "The memory's version.", "schema": {"type": "string"}}}
     answers = {str(route.status): done}
     if route.has_etag and route.method == "GET":
-        answers["304"] = {"description": "The memory is still the same."}
+        answers["304"] = {"description": "The memory has not changed."}
     statuses = [400, 401, 403, 404, 408, 409, 413, 415, 421, 422, 429, 500, 501, 503, 507]
     if route.takes_if_match:
         statuses.append(412)
@@ -231,22 +231,22 @@ def _responses(route: Route, output: JsonObject) -> JsonObject:
 
 
 _MEANINGS = {
-    400: "The request cannot be understood.",
-    401: "A key is needed, or this one is not good.",
-    403: "The key does not allow this.",
-    404: "There is no such thing, or not where the key reaches.",
-    405: "There is nothing of this method here.",
-    408: "The body did not arrive in time.",
-    409: "Somebody else got there first, or the same request is being carried out.",
-    412: "The memory was changed since it was read.",
-    413: "The body is too large.",
-    415: "The body is no JSON.",
-    421: "The service does not go by this name.",
-    422: "An argument is wrong, or a rule refuses what was to be remembered.",
+    400: "The request is malformed.",
+    401: "An API key is missing or invalid.",
+    403: "The API key does not allow this.",
+    404: "Not found, or outside of what the API key can see.",
+    405: "Method not allowed.",
+    408: "The request body did not arrive in time.",
+    409: "Conflict with another write, or the same request is in progress.",
+    412: "The memory has changed since it was read.",
+    413: "The request body is too large.",
+    415: "The request body is not JSON.",
+    421: "The service does not serve this host name.",
+    422: "An argument is invalid, or a rule refuses the content.",
     429: "Too many requests.",
-    500: "Something went wrong inside.",
-    501: "This store cannot do that.",
-    503: "The store or a model does not answer.",
+    500: "Internal error.",
+    501: "This store does not support the operation.",
+    503: "The store or a model is unavailable.",
     507: "The disk is full.",
 }
 
@@ -260,7 +260,7 @@ def _error_response(status: int) -> JsonObject:
 
 _ERROR: JsonObject = {
     "type": "object",
-    "description": "What went wrong: a word for programs, a sentence for people.",
+    "description": "An error: a code for programs and a message for people.",
     "required": ["error"],
     "properties": {
         "error": {
@@ -299,9 +299,9 @@ _TEXT: JsonObject = {"type": "string"}
 _STATUS: JsonObject = {"type": "object", "required": ["status"], "properties": {"status": _TEXT, "version": _TEXT}}
 _KEYED = (401, 403, 421, 429, 503)
 _SERVICE_PATHS: JsonObject = {
-    "/health": _plain("service_health", "Whether the service runs; needs no key", _JSON, _STATUS, (421,)),
-    "/ready": _plain("service_ready", "Whether the store answers", _JSON, _STATUS, _KEYED),
-    "/metrics": _plain("service_metrics", "What was counted, for Prometheus", "text/plain", _TEXT, _KEYED),
+    "/health": _plain("service_health", "Whether the service runs; needs no API key", _JSON, _STATUS, (421,)),
+    "/ready": _plain("service_ready", "Whether the store is available", _JSON, _STATUS, _KEYED),
+    "/metrics": _plain("service_metrics", "Prometheus metrics", "text/plain", _TEXT, _KEYED),
     "/v1/events": _plain(
         "stream_events", "Changes of memories as server-sent events", "text/event-stream", _TEXT, (*_KEYED, 422)
     ),
@@ -311,7 +311,7 @@ _SERVICE_PATHS["/v1/events"]["get"]["parameters"] = [
     {
         "name": "Last-Event-ID",
         "in": "header",
-        "description": "The id of the last event that was received: those behind it are told first.",
+        "description": "The id of the last event received; the stream continues behind it.",
         "schema": {"type": "string", "pattern": r"^\d{1,9}\.\d{1,18}\.\d{1,18}$"},
     },
 ]
@@ -329,8 +329,8 @@ CONTENT_POLICY = (
 )
 
 
-def page(routes: Iterable[Route], address: str) -> str:
-    """The whole page."""
+def docs_page(routes: Iterable[Route], address: str) -> str:
+    """The HTML page with every operation and an example; it loads no scripts and no other files."""
     return "\n".join(_page(list(routes), address))
 
 
@@ -338,8 +338,8 @@ def _page(routes: list[Route], address: str) -> Iterator[str]:
     yield f"<!doctype html><html lang=en><meta charset=utf-8><title>ALMA</title><style>{_STYLE}</style>"
     yield f"<h1>ALMA {escape(__version__)}</h1>"
     yield (
-        "<p>Every operation is at <code>POST /v1/operations/NAME</code> with its arguments as JSON; the best known "
-        "have addresses of their own. <a href=/openapi.json>openapi.json</a> describes all. A key goes into the "
+        "<p>Every operation is at <code>POST /v1/operations/NAME</code> with its arguments as JSON; the most common "
+        "ones also have resource paths. <a href=/openapi.json>openapi.json</a> describes all. Send an API key in the "
         "header <code>Authorization: Bearer alma_…</code>.</p>"
     )
     for is_generic, part in groupby(routes, lambda route: route.is_generic):
@@ -355,7 +355,7 @@ def _entry(route: Route, address: str) -> Iterator[str]:
 
 
 def example(route: Route, address: str) -> str:
-    """A command that does it."""
+    """A curl command for the operation's example."""
     path = route.path
     for name in route.in_path:
         path = path.replace(f"{{{name}}}", str(route.operation.example.get(name, name.upper())))

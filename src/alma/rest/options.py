@@ -1,4 +1,4 @@
-"""Options: how a service is to run."""
+"""Options of the REST service."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
 @dataclass(frozen=True, slots=True)
 class ServiceOptions(Limits):
-    """Where the service listens, whom it lets in, and how much of it one caller may have, besides `Limits`.
+    """Where the service listens, authentication, and rate and size limits, besides `Limits`.
 
-    Without `require_key`, whoever reaches a service on this machine's loopback address has all of the store until the
-    first key is made; beyond loopback a key is always needed. `allowed_hosts` are further names that it is reached by,
-    `allowed_origins` the web pages that may call it from a browser.
+    On a loopback address every caller has full access until the first API key exists, unless `require_key` is set; on
+    other addresses an API key is always required. `allowed_hosts` are additional Host names, `allowed_origins` the web
+    origins that may call the service from a browser (CORS).
     """
 
     host: str = "127.0.0.1"
@@ -50,24 +50,21 @@ class ServiceOptions(Limits):
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine reaches the service."""
+        """Whether the service listens on a loopback address only."""
         return is_loopback(self.host)
 
     @property
     def needs_key(self) -> bool:
-        """Whether a key is needed even before the first one was made."""
+        """Whether an API key is required even before the first one exists."""
         return self.require_key or not self.is_local
 
     def knows_host(self, name: str) -> bool:
-        """Whether a request that was sent to this name is meant for this service.
-
-        A page on the web can give a name of its own this machine's address, and so reach what listens here.
-        """
+        """Whether the Host header is allowed, which protects a loopback service against DNS rebinding."""
         return not self.is_local or name in (*_LOOPBACK_NAMES, self.host, *self.allowed_hosts)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is this machine's own."""
+    """Whether an address is a loopback address."""
     if host == "localhost":
         return True
     try:

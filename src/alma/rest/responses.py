@@ -1,4 +1,4 @@
-"""Answers: the one shape of an error, which status goes with which error, and how a result is sent."""
+"""HTTP responses: the JSON of errors, the status of each error code, and JSON results."""
 
 from __future__ import annotations
 
@@ -39,22 +39,22 @@ _STATUS_OF_CODE: Mapping[str, int] = {
     "unavailable": 503,
 }
 CODES = tuple(_STATUS_OF_CODE)
-"""Every word that an error's `code` can be."""
+"""All values of an error's `code`."""
 
 _CODE_OF_STATUS = {404: "not_found", 405: "method_not_allowed", 412: "precondition_failed", 429: "rate_limit_exceeded"}
 
 
 class ArgumentError(ValidationError):
-    """An argument is not as it is described."""
+    """An argument does not match the operation's schema."""
 
     @classmethod
     def of(cls, exc: ValidationError) -> ArgumentError:
-        """The same error, of an argument."""
+        """The same error, about an argument."""
         return cls(exc.subject, exc.field, exc.value, exc.reason)
 
 
 class HttpError(Exception):
-    """An answer that is an error of HTTP and not of the memory: too large, not JSON, no key."""
+    """An error of HTTP rather than of the operation: body too large, not JSON, no key."""
 
     def __init__(
         self,
@@ -73,17 +73,17 @@ class HttpError(Exception):
 
 
 def error_of(exc: BaseException) -> HttpError:
-    """The answer to a request that ended with this exception; what was not meant for the caller is not told."""
+    """The HTTP error for an exception; the text of unexpected exceptions is not shown to the caller."""
     if isinstance(exc, HttpError):
         return exc
     if not isinstance(exc, ALMAError):
-        return HttpError(500, "something went wrong inside; the service's log says what, under the request's id")
+        return HttpError(500, "internal error: the service's log has the details under the request id")
     code = code_of(exc)
     status = 501 if isinstance(exc, UnsupportedOperation) else _STATUS_OF_CODE[code]
     if isinstance(exc, StorageFullError):
         status = 507
     if code == "validation_error" and not isinstance(exc, ArgumentError):
-        # The arguments are as described; it is what is stored, or what they say together, that does not allow it.
+        # The arguments match the schema; the stored data, or their combination, does not allow them.
         status = 409
     return HttpError(status, str(exc), code, _details_of(exc))
 
@@ -100,7 +100,7 @@ def _details_of(exc: ALMAError) -> JsonObject | None:
 
 
 def error_response(error: HttpError, request_id: str) -> Response:
-    """The error as it is sent."""
+    """An error as a JSON response."""
     said: JsonObject = {"code": error.code, "message": error.message, "request_id": request_id}
     if error.details is not None:
         said["details"] = error.details
@@ -108,6 +108,6 @@ def error_response(error: HttpError, request_id: str) -> Response:
 
 
 def json_response(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer; text is sent as it was made."""
+    """A JSON response; text is sent as it is."""
     body = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return Response(body.encode(errors="replace"), status, dict(headers or {}), "application/json")

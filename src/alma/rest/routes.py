@@ -1,4 +1,4 @@
-"""Routes: where each operation is found. All are at /v1/operations/NAME; the best known have addresses of their own."""
+"""Routes: every operation at /v1/operations/NAME, and resource paths for the most common ones."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from alma.operations import OPERATIONS, operation_named
 from alma.operations.base import Face, Operation
-from alma.rest.arguments import Query
+from alma.rest.arguments import QueryString
 
-# The Orchestrator's operations come first, under the names that its clients know.
+# The operations of the Memory Orchestrator come first, under their known paths.
 _RESOURCES: tuple[tuple[str, str, str], ...] = (
     ("POST", "/v1/memories", "create_memory"),
     ("GET", "/v1/memories/{memory_id}", "get_memory"),
@@ -47,7 +47,7 @@ _IN_PATH = re.compile(r"\{(\w+)\}")
 
 @dataclass(frozen=True)
 class Route:
-    """One operation at one address."""
+    """One operation at one method and path."""
 
     method: str
     path: str
@@ -59,12 +59,12 @@ class Route:
 
     @property
     def status(self) -> int:
-        """What is answered when all went well: at an address of things, one that was made is there now."""
+        """The status of success: 201 where a resource path creates something."""
         return 201 if not self.is_generic and self.operation.name in _CREATING else 200
 
     @property
     def id(self) -> str:
-        """The route's name in the OpenAPI document."""
+        """The operationId in the OpenAPI document."""
         return f"call_{self.operation.name}" if self.is_generic else self.operation.name
 
     @cached_property
@@ -72,13 +72,13 @@ class Route:
         return tuple(_IN_PATH.findall(self.path))
 
     @cached_property
-    def query(self) -> Query | None:
-        """How the query string is read, where there is no body."""
-        return Query(self.operation, self.in_path) if self.method in _WITHOUT_BODY else None
+    def query(self) -> QueryString | None:
+        """The query parameters, if the method has no body."""
+        return QueryString(self.operation, self.in_path) if self.method in _WITHOUT_BODY else None
 
     @property
     def has_etag(self) -> bool:
-        """Whether one memory is read or written here, whose version is its tag."""
+        """Whether the response has the version of a memory as its ETag."""
         return self.path == "/v1/memories/{memory_id}" or (self.path, self.method) == ("/v1/memories", "POST")
 
     @property
@@ -87,7 +87,7 @@ class Route:
 
 
 def routes() -> Iterator[Route]:
-    """Every route, for every operation that REST offers."""
+    """Every route of every operation that REST offers."""
     offered = [each for each in OPERATIONS if Face.REST in each.faces]
     names = {each.name for each in offered}
     for method, path, name in _RESOURCES:

@@ -1,4 +1,4 @@
-"""The server: puts the service together and runs it until it is told to stop."""
+"""Create the ASGI application and run it in an HTTP server."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
 from alma.mcp.http import asgi_app
 from alma.model.fields import JsonObject
 from alma.process import limit_malloc_arenas, trim_malloc
-from alma.rest.middleware import ROUTE, Gate
-from alma.rest.openapi import CONTENT_POLICY, document, page
+from alma.rest.middleware import ROUTE, Middleware
+from alma.rest.openapi import CONTENT_POLICY, docs_page, openapi_document
 from alma.rest.options import ServiceOptions
 from alma.rest.responses import HttpError, json_response
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
-from alma.serving.server import Server, counting_repeated_lines, server_config
+from alma.serving.server import Server, server_config, throttled_logging
 
 try:
     import httptools  # noqa: F401 - needed below, and told of here
@@ -52,7 +52,7 @@ Announce = Callable[[str, ServiceOptions], None]
 def create_app(alma: ALMA, options: ServiceOptions | None = None, **settings: Any) -> FastAPI:
     """The service as an ASGI application; `settings` are those of `ServiceOptions`.
 
-    Whoever made the memory closes it, after the application has ended.
+    The caller closes the memory after the application has ended.
     """
     chosen = replace(options or ServiceOptions(), **settings)
     service = Service(alma, chosen)
@@ -71,7 +71,7 @@ def create_app(alma: ALMA, options: ServiceOptions | None = None, **settings: An
     _add_errors(app, service)
     if mcp is not None:
         app.add_middleware(_Fork, mcp=mcp)
-    app.add_middleware(Gate, options=chosen, keys=service.keys, metrics=service.metrics)
+    app.add_middleware(Middleware, options=chosen, keys=service.keys, metrics=service.metrics)
     app.state.service = service
     return app
 
@@ -84,24 +84,24 @@ def serve(
     announce: Announce | None = None,
     **settings: Any,
 ) -> None:
-    """Run the service on a configured memory, or on a store, until SIGINT or SIGTERM.
+    """Run the service on a configured memory or a store until SIGINT or SIGTERM.
 
-    Without either, `.alma/config.yaml` is used where it exists, and an SQLite file beside it otherwise. `announce` is
-    called with the address when the service answers.
+    Without either, `.alma/config.yaml` is used if it exists, and an SQLite file beside it otherwise. `announce` is
+    called with the address once the service accepts connections.
     """
     options = ServiceOptions(**settings)
     limit_malloc_arenas()
-    with listening(options) as sock:
+    with listen(options) as sock:
         memory = _opened(config, store, project_id)
         with memory:
             alma = memory if project_id is None else memory.for_project(project_id)
-            server = server_on(sock, alma, options, announce)
-            with counting_repeated_lines() as server.repeated:
+            server = create_server(sock, alma, options, announce)
+            with throttled_logging() as server.repeated:
                 server.run(sockets=[sock])
 
 
-def server_on(sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None) -> Server:
-    """A server of an open memory at a listening socket: `run(sockets=[sock])` serves until `should_exit` is set."""
+def create_server(sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None) -> Server:
+    """A server of an open memory on a listen socket; `run(sockets=[sock])` serves until `should_exit` is set."""
     app = create_app(alma, options)
     config = server_config(app, options, timeout_graceful_shutdown=int(options.shutdown_seconds))
     port = sock.getsockname()[1]
@@ -111,15 +111,15 @@ def server_on(sock: socket.socket, alma: ALMA, options: ServiceOptions, announce
 
 
 @contextmanager
-def listening(options: ServiceOptions) -> Iterator[socket.socket]:
-    """A socket at the address of the options, or an error that says how to choose another."""
+def listen(options: ServiceOptions) -> Iterator[socket.socket]:
+    """A socket that listens on the address of the options, or an error that says how to choose another."""
     try:
         family, kind, protocol, _, where = socket.getaddrinfo(
             options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         sock = socket.socket(family, kind, protocol)
     except OSError as exc:
-        raise ConfigurationError(f"the host {options.host!r} cannot be listened at: {exc.strerror or exc}") from exc
+        raise ConfigurationError(f"cannot listen on host {options.host!r}: {exc.strerror or exc}") from exc
     with sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -134,10 +134,10 @@ def _why_not(options: ServiceOptions, exc: OSError) -> str:
     if exc.errno == errno.EADDRINUSE:
         other = options.port + 1 if options.port < 65535 else 8081
         return (
-            f"port {options.port} on {options.host} is taken: stop what listens there, or choose another port, "
+            f"port {options.port} on {options.host} is in use: stop the other program, or choose another port, "
             f"for example  --port {other}  (make run PORT={other})"
         )
-    return f"nothing can listen at {options.host} port {options.port}: {exc.strerror or exc}"
+    return f"cannot listen on {options.host} port {options.port}: {exc.strerror or exc}"
 
 
 def _opened(config: str | Path | None, store: str | None, project_id: str | None) -> ALMA:
@@ -153,7 +153,7 @@ def _bracketed(host: str) -> str:
 
 
 class _Server(Server):
-    """Ends streams first when it is told to stop, and then returns instead of dying of the signal."""
+    """On a signal, ends event streams first, and returns from `run` instead of raising the signal again."""
 
     def __init__(self, config: uvicorn.Config, service: Service, started: Callable[[], None] | None) -> None:
         super().__init__(config)
@@ -196,7 +196,7 @@ def _add_operations(app: FastAPI, service: Service, known: Sequence[Route]) -> N
 
 
 def _add_refusals(app: FastAPI, known: Sequence[Route]) -> None:
-    """An address that is written out is not taken for the id of something: /v1/memories/search is no memory."""
+    """Answer 405 for other methods on literal paths, so that /v1/memories/search is not read as a memory id."""
     for path in {route.path for route in known if "/memories/" in route.path and not route.in_path}:
         allowed = sorted(route.method for route in known if route.path == path)
 
@@ -209,7 +209,7 @@ def _add_refusals(app: FastAPI, known: Sequence[Route]) -> None:
 def _add_pages(app: FastAPI, known: Sequence[Route]) -> None:
     @cache
     def described() -> JsonObject:
-        return document(known)
+        return openapi_document(known)
 
     async def openapi(request: Request) -> Response:
         request.scope[ROUTE] = "/openapi.json"
@@ -218,7 +218,7 @@ def _add_pages(app: FastAPI, known: Sequence[Route]) -> None:
     async def docs(request: Request) -> Response:
         request.scope[ROUTE] = "/docs"
         address = f"{request.url.scheme}://{request.url.netloc}"
-        return HTMLResponse(page(known, address), headers={"Content-Security-Policy": CONTENT_POLICY})
+        return HTMLResponse(docs_page(known, address), headers={"Content-Security-Policy": CONTENT_POLICY})
 
     app.add_route("/openapi.json", openapi, methods=["GET"])
     app.add_route("/docs", docs, methods=["GET"])
@@ -276,7 +276,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
 
 
 class _Fork:
-    """Hands what is for the MCP server to it."""
+    """Routes requests for /mcp to the MCP application."""
 
     def __init__(self, app: ASGIApp, mcp: ASGIApp) -> None:
         self._app = app
@@ -294,7 +294,7 @@ _EVERY_SECONDS = 10.0
 
 
 async def trim_when_idle(answered: Callable[[], int]) -> None:
-    """Give memory back whenever nothing was answered for a while, until this is cancelled."""
+    """Trim malloc memory whenever the service has been idle for a while, until cancelled."""
     seen, trimmed = -1, -1
     while True:
         await asyncio.sleep(_EVERY_SECONDS)
@@ -305,11 +305,11 @@ async def trim_when_idle(answered: Callable[[], int]) -> None:
         seen = now
 
 
-def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str:
-    """How to connect a client to the service at this address."""
+def startup_message(address: str, options: ServiceOptions, has_mcp: bool = True) -> str:
+    """The message at startup: addresses, an example request, and whether a key is needed."""
     header = " -H 'Authorization: Bearer alma_…'" if options.needs_key else ""
     lines = [
-        f"ALMA answers at {address}   (stop it with Ctrl-C)",
+        f"ALMA serves at {address}   (stop it with Ctrl-C)",
         "",
         f"  for people   {address}/docs",
         f"  OpenAPI      {address}/openapi.json",
@@ -341,4 +341,4 @@ def greeting(address: str, options: ServiceOptions, has_mcp: bool = True) -> str
 def _who_is_let_in(options: ServiceOptions) -> str:
     if options.needs_key:
         return "Every request needs a key: make one with  alma keys create"
-    return "Only this machine reaches it. Once a key was made (alma keys create), every request needs one."
+    return "Only this machine can connect. Once a key exists (alma keys create), every request needs one."

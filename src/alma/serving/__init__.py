@@ -1,1 +1,1 @@
-"""Serving: what both HTTP servers, REST and MCP, put before their applications."""
+"""What the HTTP servers of REST and MCP share: connection limits, rate limits, timeouts and log throttling."""

@@ -1,4 +1,4 @@
-"""Connections: HTTP as it comes over the wire, with limits on what comes before an application sees a request."""
+"""HTTP connections with limits and timeouts, enforced before the application sees a request."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CODES = {400: "invalid_request", 408: "invalid_request", 431: "invalid_request"
 
 
 class Stage(Enum):
-    """What a connection waits for; WORK is the server's own."""
+    """What a connection waits for; during WORK the server is responding."""
 
     HEAD = "head"
     IDLE = "idle"
@@ -36,7 +36,7 @@ _CLOSED_FIRST = (Stage.HEAD, Stage.IDLE, Stage.BODY)
 
 
 class Connection(HttpToolsProtocol):
-    """One connection; every request head and body on it has a largest size and a longest time."""
+    """One connection; request heads and bodies have a maximum size and a timeout."""
 
     def __init__(self, connections: Connections, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -66,7 +66,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def drop(self) -> None:
-        """Close it at once, for another client's sake."""
+        """Close the connection to make room for another client."""
         self._stop_timers()
         self.transport.abort()
 
@@ -88,7 +88,7 @@ class Connection(HttpToolsProtocol):
         if self.stage is Stage.IDLE:
             self._wait_for_head()
         if self.stage is Stage.HEAD:
-            # What came in one piece with the head may be the beginning of a body.
+            # Data that arrives with the head may be the start of a body.
             if self._head_bytes > self._limits.max_head_bytes:
                 self._refuse(*self._too_long())
                 return
@@ -126,7 +126,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
-        # Of requests that were sent one behind the other, the cycle is the last.
+        # With pipelined requests, the cycle is the last one.
         if self.stage is Stage.WORK and self.cycle.response_complete:
             self._enter(Stage.IDLE)
 
@@ -156,7 +156,7 @@ class Connection(HttpToolsProtocol):
 
     def _check_body(self) -> None:
         if self.flow.read_paused:
-            # It is the application that does not read on.
+            # The application has paused reading.
             self._body_since += self._body_interval
         seconds = self.loop.time() - self._body_since
         rate = self._limits.body_bytes_per_second
@@ -188,7 +188,7 @@ class Connection(HttpToolsProtocol):
         return 431, f"the head of a request must have at most {self._limits.max_head_bytes:,} bytes"
 
     def _refuse_in_parser(self, status: int, message: str) -> None:
-        """End the parsing; what the parser says of it leads to `send_400_response`."""
+        """Stop parsing; the parser's error leads to `send_400_response`."""
         self._refusal = status, message
         raise ValueError(message)
 
@@ -196,7 +196,7 @@ class Connection(HttpToolsProtocol):
         self._refuse(*(self._refusal or (400, msg)))
 
     def _refuse(self, status: int, message: str, headers: Mapping[str, str] | None = None) -> None:
-        """Answer in the shape of every other error, and close; in the middle of another answer, only close."""
+        """Send an error response and close; if a response has started, only close."""
         self._stop_timers()
         _log.warning("a connection was refused or closed: %s", message, extra={"address": self.client})
         cycle = self.cycle
@@ -204,7 +204,7 @@ class Connection(HttpToolsProtocol):
             if cycle.response_started:
                 self.transport.abort()
                 return
-            # The application is told that the client is gone, and what it says from now on is not sent.
+            # The application sees a disconnect, and what it sends from now on is dropped.
             cycle.disconnected = True
             cycle.message_event.set()
         self.transport.write(_answer(status, message, headers or {}))
@@ -212,7 +212,7 @@ class Connection(HttpToolsProtocol):
 
 
 class Connections:
-    """The open connections of a server, by the address of their client."""
+    """The open connections of a server, by client address."""
 
     def __init__(self, limits: Limits, most: int | None = None) -> None:
         self.limits = limits
@@ -224,7 +224,7 @@ class Connections:
         return len(self._owners)
 
     def enter(self, connection: Connection) -> bool:
-        """Count a new connection, and close another one if there are too many; False if none can be closed."""
+        """Add a connection, closing another one if there are too many; False if none can be closed."""
         address = address_of(connection.client)
         held = self._held.setdefault(address, _Held())
         if len(held) >= self.limits.max_connections_per_address:
@@ -242,7 +242,7 @@ class Connections:
         return has_room
 
     def move(self, connection: Connection, stage: Stage) -> None:
-        """Note what a connection waits for from now on."""
+        """Record what a connection waits for."""
         address = self._owners.get(connection)
         if address is None:
             connection.stage = stage
@@ -253,7 +253,7 @@ class Connections:
         held.add(connection)
 
     def leave(self, connection: Connection) -> None:
-        """Forget a connection that is closed."""
+        """Remove a closed connection."""
         address = self._owners.pop(connection, None)
         if address is None:
             return
@@ -273,7 +273,7 @@ class Connections:
 
 
 class _Held:
-    """The connections of one address, for each stage in the order they came to it."""
+    """The connections of one address by stage, in order of arrival."""
 
     def __init__(self) -> None:
         self._stages: dict[Stage, OrderedDict[Connection, None]] = {stage: OrderedDict() for stage in Stage}
@@ -288,12 +288,12 @@ class _Held:
         del self._stages[connection.stage][connection]
 
     def longest_waiting(self) -> Connection | None:
-        """The connection that is closed first."""
+        """The connection to close first."""
         return next((connection for stage in _CLOSED_FIRST for connection in self._stages[stage]), None)
 
 
 def address_of(client: tuple[str, int] | None) -> str:
-    """The address that a client is counted by: of IPv6 the network of 64 bits, which one customer has to itself."""
+    """The address that connections are counted by; for IPv6 the /64 network, which belongs to one customer."""
     try:
         address = ip_address(client[0].partition("%")[0] if client else "")
     except ValueError:

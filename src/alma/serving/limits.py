@@ -1,4 +1,4 @@
-"""Limits: how much of a server one client may have."""
+"""Connection limits, timeouts and rate limits of the HTTP servers."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from alma.errors import ValidationError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many connections and MCP sessions there may be, and how long and how large what comes over them.
+    """Limits on connections, MCP sessions, request sizes and timeouts.
 
-    `max_connections` is lowered where the process may not open so many files. At a limit the connection that has
-    waited longest for its client is closed: half-open ones first, then idle ones, then those with an unfinished body.
-    A body must arrive within `body_seconds` and, after `body_grace_seconds`, at `body_bytes_per_second` on average.
+    `max_connections` is lowered if the process may not open that many files. At a limit, the connection that has waited
+    longest for its client is closed: half-open ones first, then idle ones, then those with an incomplete body. A body
+    must arrive within `body_seconds` and, after `body_grace_seconds`, at `body_bytes_per_second` on average.
     """
 
     max_connections: int = 1_024
@@ -41,12 +41,12 @@ class Limits:
 
 _MOST_CALLERS = 10_000
 WRONG_KEYS_PER_SECOND = 1.0
-"""Wrong keys are tried at the rate of a person who mistypes."""
+"""The rate limit of wrong API keys: the typing errors of a person."""
 WRONG_KEYS_AT_ONCE = 20
 
 
 class RateLimit:
-    """A bucket of `burst` requests for each caller, refilled at `per_second`; used from one thread."""
+    """Token bucket per caller: `burst` requests at once, refilled at `per_second`; used from one thread."""
 
     def __init__(self, per_second: float, burst: int, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second
@@ -55,13 +55,13 @@ class RateLimit:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, caller: str) -> int | None:
-        """Take one request from the caller's bucket; None when there was one, or else after how many seconds."""
+        """Take a token; None if there was one, otherwise the seconds until there is."""
         moment = self._monotonic()
         left, since = self._buckets.pop(caller, (self._burst, moment))
         left = min(self._burst, left + (moment - since) * self._per_second)
         has_one = left >= 1
         self._buckets[caller] = (left - 1 if has_one else left, moment)
         if len(self._buckets) > _MOST_CALLERS:
-            # Whoever was not heard of for the longest time has a full bucket anyway.
+            # The caller that was idle longest has a full bucket anyway.
             self._buckets.popitem(last=False)
         return None if has_one else max(1, math.ceil((1 - left) / self._per_second))

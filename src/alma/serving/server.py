@@ -1,4 +1,4 @@
-"""The server under both applications: connections inside their limits, and a log that cannot be flooded."""
+"""The uvicorn server under both applications: connection limits, and throttling of repeated log lines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ try:
 except ImportError:  # Windows has no such limit.
     resource = None  # type: ignore[assignment]
 
-# So many connections are accepted before the first of them is counted, so it must stay small.
+# The backlog is accepted before connections are counted, so it must stay small.
 _BACKLOG = 128
 _OTHER_FILES = 128
 _FEWEST = 16
@@ -29,8 +29,8 @@ _TICKS_A_SECOND = 10
 
 
 def server_config(app: Any, limits: Limits, **settings: Any) -> uvicorn.Config:
-    """How uvicorn is to serve an application inside the limits."""
-    most, backlog = affordable(limits.max_connections)
+    """The uvicorn configuration of an application with these limits."""
+    most, backlog = within_open_files(limits.max_connections)
     return uvicorn.Config(
         app,
         loop="asyncio",
@@ -40,7 +40,7 @@ def server_config(app: Any, limits: Limits, **settings: Any) -> uvicorn.Config:
         log_config=None,
         access_log=False,
         server_header=False,
-        # A client that says for which other it calls could claim to be any of them.
+        # A client could claim any address in X-Forwarded-For.
         proxy_headers=False,
         backlog=backlog,
         timeout_keep_alive=limits.keep_alive_seconds,  # type: ignore[arg-type]
@@ -48,11 +48,10 @@ def server_config(app: Any, limits: Limits, **settings: Any) -> uvicorn.Config:
     )
 
 
-def affordable(connections: int) -> tuple[int, int]:
-    """How many connections, and how many not yet accepted, the open files of this process allow.
+def within_open_files(connections: int) -> tuple[int, int]:
+    """The number of connections, and the backlog, that the open file limit of this process allows.
 
-    The soft limit is raised as far as it is needed and allowed. Running out of files would keep the server from
-    accepting anything.
+    The soft limit is raised if needed and allowed. Without open files left the server could not accept anything.
     """
     wanted = connections + 2 * _BACKLOG + _OTHER_FILES
     files = wanted if resource is None else _raised(wanted)
@@ -73,9 +72,9 @@ def _raised(wanted: int) -> int:
 
 
 class Server(uvicorn.Server):
-    """Also tells now and then how often a log line was repeated."""
+    """Also reports the number of repeated log lines."""
 
-    repeated: Repeated | None = None
+    repeated: LogThrottle | None = None
 
     async def on_tick(self, counter: int) -> bool:
         if self.repeated is not None and counter % _TICKS_A_SECOND == 0:
@@ -85,7 +84,7 @@ class Server(uvicorn.Server):
 
 _SECONDS = 10.0
 _MOST_KINDS = 1_000
-# An internal error is looked up by the id of its request, so more of these are written.
+# More internal errors are logged, because they are looked up by request id.
 _INTERNAL_ERRORS = 20
 _LOGGERS = ("alma.rest", "alma.mcp", "alma.serving", "uvicorn", "asyncio", "mcp", "sse_starlette")
 
@@ -100,8 +99,8 @@ class _Window:
     held_back: int = 0
 
 
-class Repeated(logging.Filter):
-    """Keeps a client that is refused again and again from filling the log; threads may share one."""
+class LogThrottle(logging.Filter):
+    """Logs the first of equal lines and counts the others for ten seconds, so that a client cannot flood the log."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         super().__init__()
@@ -110,7 +109,7 @@ class Repeated(logging.Filter):
         self._lock = threading.Lock()
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a record is written; of another part of the program every one is."""
+        """Whether a record is logged; records of other loggers always are."""
         if not any(record.name == name or record.name.startswith(f"{name}.") for name in _LOGGERS):
             return True
         if getattr(record, "is_count", False):
@@ -131,7 +130,7 @@ class Repeated(logging.Filter):
             return False
 
     def tell_counts(self) -> None:
-        """Write how often the lines came whose ten seconds are over."""
+        """Log how often lines were repeated in windows that have ended."""
         moment = self._monotonic()
         with self._lock:
             over = [kind for kind, window in self._windows.items() if window.until <= moment]
@@ -150,9 +149,9 @@ class Repeated(logging.Filter):
 
 
 @contextmanager
-def counting_repeated_lines() -> Iterator[Repeated]:
-    """Count repeated lines of the servers in every handler there is, for as long as a server runs."""
-    repeated = Repeated()
+def throttled_logging() -> Iterator[LogThrottle]:
+    """Throttle repeated lines of the servers in all root log handlers while a server runs."""
+    repeated = LogThrottle()
     root = logging.getLogger().handlers
     handlers = [*root, *([] if root or logging.lastResort is None else [logging.lastResort])]
     for handler in handlers:
@@ -166,6 +165,6 @@ def counting_repeated_lines() -> Iterator[Repeated]:
 
 def _kind_of(record: logging.LogRecord) -> _Kind:
     error = record.exc_info[0] if record.exc_info else None
-    # Others put what a client sent into their messages; ours are constant but for the reason.
+    # Messages of other libraries may contain request data; ours are constant except for the reason.
     text = record.getMessage() if record.name.startswith("alma.") else str(record.msg)
     return record.name, record.levelno, text, error

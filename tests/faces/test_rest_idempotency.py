@@ -1,4 +1,4 @@
-"""Idempotency keys: a write that is sent again is carried out once, in one process or two, before a crash or after."""
+"""Idempotency keys: a write that is sent again is carried out idempotency, in one process or two, before a crash or after."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alma.errors import StorageError
 from alma.model.governance import KeptAnswer
 from alma.model.memory import Memory
 from alma.model.scope import Scope
-from alma.rest.idempotency import Answered, Asked, Once
+from alma.rest.idempotency import Idempotency, IdempotentRequest, StoredResponse
 from alma.rest.responses import HttpError
 from tests.faces.rest import (
     all_at_once,
@@ -59,7 +59,8 @@ def test_a_key_is_for_one_request_alone(alma: ALMA) -> None:
 def test_a_memory_keeps_its_tag_and_its_address_when_it_is_answered_again(alma: ALMA) -> None:
     with served(alma) as address, client_of(address) as client:
         answers = [
-            client.post("/v1/memories", json={"content": "once"}, headers={"Idempotency-Key": "m"}) for _ in range(2)
+            client.post("/v1/memories", json={"content": "idempotency"}, headers={"Idempotency-Key": "m"})
+            for _ in range(2)
         ]
         assert answers[0].headers["etag"] == answers[1].headers["etag"]
         assert answers[0].headers["location"] == answers[1].headers["location"]
@@ -113,30 +114,30 @@ def test_two_processes_carry_it_out_once_and_a_restart_does_not_forget(alma: ALM
 # ---------------------------------------------------------------------- when the answer is lost
 
 
-def asked(*, repeatable: bool) -> Asked:
-    return Asked("owner", "key", "digest", repeatable)
+def request_(*, repeatable: bool) -> IdempotentRequest:
+    return IdempotentRequest("owner", "key", "digest", repeatable)
 
 
-def lose_the_answer(alma: ALMA, once: Once, *, repeatable: bool) -> None:
+def lose_the_answer(alma: ALMA, idempotency: Idempotency, *, repeatable: bool) -> None:
     """Make a change as a process does that ends before it has answered."""
 
-    def work() -> Answered:
+    def work() -> StoredResponse:
         alma.journal.create("kept", project_id="shop")
         raise StorageError("the power is gone")
 
     with pytest.raises(StorageError):
-        once.answer(asked(repeatable=repeatable), work)
+        idempotency.execute(request_(repeatable=repeatable), work)
     # Its claim is over.
-    row = alma.storage.require(KeptAnswer, asked(repeatable=repeatable).id, EVERYWHERE)
+    row = alma.storage.require(KeptAnswer, request_(repeatable=repeatable).id, EVERYWHERE)
     alma.storage.save(row.replace(claimed_until=clock.now()))
 
 
 @on_both_stores
 def test_a_change_whose_answer_was_lost_is_not_made_twice(alma: ALMA) -> None:
-    once = Once(alma.storage, timedelta(hours=1))
-    lose_the_answer(alma, once, repeatable=False)
+    idempotency = Idempotency(alma.storage, timedelta(hours=1))
+    lose_the_answer(alma, idempotency, repeatable=False)
     with pytest.raises(HttpError, match="carried out") as refused:
-        once.answer(asked(repeatable=False), lambda: pytest.fail("it was done again"))
+        idempotency.execute(request_(repeatable=False), lambda: pytest.fail("it was done again"))
     (memory,) = alma.storage.find(Memory, EVERYWHERE)
     assert refused.value.status == 409
     assert refused.value.details is not None
@@ -144,10 +145,14 @@ def test_a_change_whose_answer_was_lost_is_not_made_twice(alma: ALMA) -> None:
 
 
 def test_what_does_no_harm_is_done_again_when_the_answer_was_lost(alma: ALMA) -> None:
-    once = Once(alma.storage, timedelta(hours=1))
-    lose_the_answer(alma, once, repeatable=True)
-    assert once.answer(asked(repeatable=True), lambda: Answered(200, "{}")) == Answered(200, "{}")
-    assert once.answer(asked(repeatable=True), lambda: pytest.fail("again")) == Answered(200, "{}", replayed=True)
+    idempotency = Idempotency(alma.storage, timedelta(hours=1))
+    lose_the_answer(alma, idempotency, repeatable=True)
+    assert idempotency.execute(request_(repeatable=True), lambda: StoredResponse(200, "{}")) == StoredResponse(
+        200, "{}"
+    )
+    assert idempotency.execute(request_(repeatable=True), lambda: pytest.fail("again")) == StoredResponse(
+        200, "{}", replayed=True
+    )
 
 
 def test_what_is_deleted_for_good_is_not_kept_in_an_answer(alma: ALMA) -> None:
@@ -163,12 +168,16 @@ def test_what_is_deleted_for_good_is_not_kept_in_an_answer(alma: ALMA) -> None:
 
 
 def test_answers_are_forgotten_after_a_while(alma: ALMA, monkeypatch: pytest.MonkeyPatch) -> None:
-    once = Once(alma.storage, timedelta(hours=1))
-    once.answer(asked(repeatable=False), lambda: Answered(200, "1"))
+    idempotency = Idempotency(alma.storage, timedelta(hours=1))
+    idempotency.execute(request_(repeatable=False), lambda: StoredResponse(200, "1"))
     later = clock.now() + timedelta(hours=2)
     monkeypatch.setattr(clock, "now", lambda: later)
-    assert once.answer(asked(repeatable=False), lambda: Answered(200, "2")).body == "2"
-    Once(alma.storage, timedelta(hours=1)).answer(Asked("owner", "new", "d", False), lambda: Answered(200, "3"))
+    assert idempotency.execute(request_(repeatable=False), lambda: StoredResponse(200, "2")).body == "2"
+    Idempotency(alma.storage, timedelta(hours=1)).execute(
+        IdempotentRequest("owner", "new", "d", False), lambda: StoredResponse(200, "3")
+    )
     monkeypatch.setattr(clock, "now", lambda: later + timedelta(hours=2))
-    Once(alma.storage, timedelta(hours=1)).answer(Asked("owner", "newer", "d", False), lambda: Answered(200, "4"))
+    Idempotency(alma.storage, timedelta(hours=1)).execute(
+        IdempotentRequest("owner", "newer", "d", False), lambda: StoredResponse(200, "4")
+    )
     assert alma.storage.count(KeptAnswer, EVERYWHERE) == 1

@@ -1,4 +1,4 @@
-"""Idempotency keys: a write that is sent again is carried out idempotency, in one process or two, before a crash or after."""
+"""Idempotency keys: a write that is sent again is executed once, in one process or two, before a crash or after."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_key_is_for_one_request_alone(alma: ALMA) -> None:
 def test_a_memory_keeps_its_tag_and_its_address_when_it_is_answered_again(alma: ALMA) -> None:
     with served(alma) as address, client_of(address) as client:
         answers = [
-            client.post("/v1/memories", json={"content": "idempotency"}, headers={"Idempotency-Key": "m"})
+            client.post("/v1/memories", json={"content": "once"}, headers={"Idempotency-Key": "m"})
             for _ in range(2)
         ]
         assert answers[0].headers["etag"] == answers[1].headers["etag"]

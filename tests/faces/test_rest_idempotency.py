@@ -59,8 +59,7 @@ def test_a_key_is_for_one_request_alone(alma: ALMA) -> None:
 def test_a_memory_keeps_its_tag_and_its_address_when_it_is_answered_again(alma: ALMA) -> None:
     with served(alma) as address, client_of(address) as client:
         answers = [
-            client.post("/v1/memories", json={"content": "once"}, headers={"Idempotency-Key": "m"})
-            for _ in range(2)
+            client.post("/v1/memories", json={"content": "once"}, headers={"Idempotency-Key": "m"}) for _ in range(2)
         ]
         assert answers[0].headers["etag"] == answers[1].headers["etag"]
         assert answers[0].headers["location"] == answers[1].headers["location"]

@@ -1,4 +1,4 @@
-"""The typed operations that the command line, the MCP server and the REST service all offer."""
+"""The typed operations that the command line, the MCP server and the REST service offer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ BY_NAME: Mapping[str, Operation[Any, Any]] = MappingProxyType({each.name: each f
 
 
 def operation_named(name: str) -> Operation[Any, Any]:
-    """The operation with this name."""
+    """The operation with this name, or NotFoundError."""
     try:
         return BY_NAME[name]
     except KeyError:

@@ -1,4 +1,4 @@
-"""What an operation is: a name, what goes in and comes out, which right it needs, and the function that does it."""
+"""Operations: name, input and output models, required right and implementation; error codes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated, Any, Generic, TypeVar, get_type_hints
+from typing import Annotated, Any, Generic, Self, TypeVar, get_type_hints
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
@@ -38,31 +38,37 @@ Text = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT)]
 Prose = Annotated[str, StringConstraints(max_length=LONGEST_TEXT)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Limit = Annotated[int, Field(ge=1, le=100)]
+ASKING_USER = Field(None, description="The user who asks; private memories are visible to their user only.")
 
-# What is no number is told as such: as nothing at all it would be taken for not given.
+# JSON without NaN would turn such a value into null, which means "not given".
 _ANYTHING = pydantic.TypeAdapter(Any, config=ConfigDict(ser_json_inf_nan="constants"))
 
 
 class Input(BaseModel):
-    """What goes into an operation: nothing that is not described, and nothing of another type."""
+    """The input of an operation; unknown fields and implicit type conversions are errors."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 class InProject(Input):
-    """An operation inside a project."""
+    """The input of an operation inside a project."""
 
-    project_id: Name | None = Field(None, description="The project; the configured one when not given.")
+    project_id: Name | None = Field(None, description="The project; default: the configured one.")
 
 
 class Output(BaseModel):
-    """What comes out of an operation; records are given as they are described in the model."""
+    """The output of an operation; records have the fields of the model."""
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
+    @classmethod
+    def from_result(cls, result: object) -> Self:
+        """The output with the attributes of a result; fields of other names keep their defaults."""
+        return cls.model_validate(result, from_attributes=True)
+
 
 class Face(StrEnum):
-    """How people and programs reach ALMA."""
+    """An interface through which ALMA is used."""
 
     CLI = "cli"
     MCP = "mcp"
@@ -77,7 +83,7 @@ Out = TypeVar("Out", bound=Output)
 
 @dataclass(frozen=True, eq=False)
 class Operation(Generic[In, Out]):
-    """One thing that ALMA does for a caller, whichever face it comes through."""
+    """One operation, the same for every interface."""
 
     name: str
     group: str
@@ -95,20 +101,20 @@ class Operation(Generic[In, Out]):
 
     @property
     def read_only(self) -> bool:
-        """Whether it changes nothing."""
+        """Whether the operation changes nothing."""
         return self.right is Right.READ
 
     def perform(self, caller: Caller, arguments: Mapping[str, Any] | In) -> Out:
-        """Check the caller's right and the arguments, then do it; what is refused or fails is in the audit log.
+        """Check the caller's right and the arguments, then run the operation.
 
-        Of an operation that changes nothing, only that it was not permitted.
+        Refused or failed writes are recorded in the audit log, and denied reads.
         """
         try:
             caller.require(self.right)
             given = arguments if isinstance(arguments, self.input) else self.parsed(arguments)
             if self.read_only:
                 return self.run(caller, given)
-            with request_context(caller.by(), _asked(arguments)):
+            with request_context(caller.by(), _audit_request(arguments)):
                 return self.run(caller, given)
         except ALMAError as exc:
             if not self.read_only or isinstance(exc, PermissionDeniedError):
@@ -116,25 +122,29 @@ class Operation(Generic[In, Out]):
             raise
 
     def _record(self, caller: Caller, arguments: Mapping[str, Any] | In, exc: ALMAError) -> None:
-        asked = _asked(arguments)
-        named = asked.get("memory_id") or asked.get("id")
+        request = _audit_request(arguments)
+        named = request.get("memory_id") or request.get("id")
         trail = caller.store.audit
         with (
             suppress(ALMAError),
             trail.attempt(
-                self.name, self.group, caller.by(), resource_id=named if isinstance(named, str) else "*", request=asked
+                self.name,
+                self.group,
+                caller.by(),
+                resource_id=named if isinstance(named, str) else "*",
+                request=request,
             ),
         ):
             raise exc
 
     def parsed(self, arguments: Any) -> In:
-        """The arguments as they come from JSON, checked; the first mistake is named in one sentence."""
+        """The arguments, parsed from JSON; an error names the first mistake."""
         try:
             return self.input.model_validate_json(_ANYTHING.dump_json(arguments))
         except pydantic.ValidationError as exc:
             raise self._refusal(exc) from None
         except PydanticSerializationError:
-            raise self._no_json(arguments) from None
+            raise self._not_json(arguments) from None
 
     @cached_property
     def input_schema(self) -> JsonObject:
@@ -143,10 +153,10 @@ class Operation(Generic[In, Out]):
 
     @cached_property
     def output_schema(self) -> JsonObject:
-        """The JSON Schema of the result; what has no value is left out of a result."""
+        """The JSON Schema of the result; fields without a value are omitted."""
         return _schema(self.output)
 
-    def _no_json(self, arguments: Any) -> ValidationError:
+    def _not_json(self, arguments: Any) -> ValidationError:
         for name, value in arguments.items() if isinstance(arguments, Mapping) else ():
             try:
                 check_text(value if isinstance(value, str) else "")
@@ -161,7 +171,7 @@ class Operation(Generic[In, Out]):
             return ValidationError(self.name, where, None, "is required")
         if mistake["type"] == "extra_forbidden":
             known = ", ".join(self.input.model_fields)
-            return ValidationError(self.name, where, mistake["input"], f"is no argument; there are {known}")
+            return ValidationError(self.name, where, mistake["input"], f"is not a known argument; there are {known}")
         return ValidationError(self.name, where, mistake["input"], _reason(mistake["msg"]))
 
 
@@ -175,18 +185,18 @@ def operation(
     destructive: bool = False,
     takes_long: bool = False,
 ) -> Callable[[Callable[[Caller, In], Out]], Operation[In, Out]]:
-    """Make an operation of a function: its name, its documentation and its types are the operation's."""
+    """Make an operation from a function: its name, docstring and type hints describe it."""
 
-    def described(run: Callable[[Caller, In], Out]) -> Operation[In, Out]:
+    def decorate(run: Callable[[Caller, In], Out]) -> Operation[In, Out]:
         hints = get_type_hints(run)
-        given = next(name for name in hints if name not in ("caller", "return"))
+        input_name = next(name for name in hints if name not in ("caller", "return"))
         description = inspect.getdoc(run) or ""
         return Operation(
             name=run.__name__,
             group=group,
             right=right,
             run=run,
-            input=hints[given],
+            input=hints[input_name],
             output=hints["return"],
             summary=description.split("\n", 1)[0].rstrip("."),
             description=description,
@@ -197,29 +207,29 @@ def operation(
             takes_long=takes_long,
         )
 
-    return described
+    return decorate
 
 
 def to_json(output: Output) -> JsonObject:
-    """A result as JSON; what has no value is left out."""
+    """A result as JSON, without fields that have no value."""
     return output.model_dump(mode="json", exclude_none=True)
 
 
-def _asked(arguments: Mapping[str, Any] | BaseModel) -> Mapping[str, Any]:
-    """The arguments as the log tells of them."""
+def _audit_request(arguments: Mapping[str, Any] | BaseModel) -> Mapping[str, Any]:
+    """The arguments as recorded in the audit log."""
     given = arguments.model_dump(exclude_none=True) if isinstance(arguments, BaseModel) else arguments
     return given if isinstance(given, Mapping) else {}
 
 
 def _schema(model: type[BaseModel]) -> JsonObject:
     with warnings.catch_warnings():
-        # A field that restates another has no default of its own.
+        # pydantic warns about fields that redefine a field without a default.
         warnings.simplefilter("ignore", pydantic.json_schema.PydanticJsonSchemaWarning)
         return model.model_json_schema(mode="validation")
 
 
 def _reason(message: str) -> str:
-    """A sentence's middle: pydantic says "Input should be …", we say "must be …"."""
+    """A pydantic message as part of a sentence: "Input should be …" becomes "must be …"."""
     said = message.removeprefix("Value error, ")
     for start in ("Input should ", "String should ", "List should ", "Value should ", "Dictionary should "):
         if said.startswith(start):
@@ -227,7 +237,7 @@ def _reason(message: str) -> str:
     return f"is not valid: {said}"
 
 
-# The Orchestrator's codes, and conflict, refused and unavailable besides; the first that fits counts.
+# The codes of the Memory Orchestrator, and conflict, refused and unavailable; the first match counts.
 _CODES: tuple[tuple[type[BaseException], str], ...] = (
     (PermissionDeniedError, "permission_denied"),
     (ScopeViolationError, "permission_denied"),
@@ -243,7 +253,7 @@ _CODES: tuple[tuple[type[BaseException], str], ...] = (
 
 
 def code_of(error: BaseException) -> str:
-    """The word for an error; what nobody raised on purpose is an internal error."""
+    """The code of an error, the same for every interface; unexpected exceptions are internal errors."""
     if isinstance(error, NotFoundError):
         return "session_not_found" if error.kind == "session" else "memory_not_found"
     return next((code for kind, code in _CODES if isinstance(error, kind)), "internal_error")

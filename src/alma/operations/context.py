@@ -1,4 +1,4 @@
-"""Operations that gather what general memories say together: summaries, and what matters now."""
+"""Operations that read many memories at once: summaries, and context for an activity."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from alma.operations.base import InProject, Name, Operation, Output, Prose, oper
 
 
 class Summarize(InProject):
-    where: MemoryFilter | None = Field(None, description="Which memories, for example of a time range.")
+    where: MemoryFilter | None = Field(None, description="Which memories to summarize, for example a time range.")
     max_tokens: int = Field(300, ge=1, le=10_000)
     user_id: Name | None = None
     session_id: Name | None = None
@@ -29,26 +29,20 @@ class Summarized(Output):
 
 
 @operation("memories", Right.READ, example={"where": {"types": ["decision"]}, "max_tokens": 200})
-def summarize(caller: Caller, asked: Summarize) -> Summarized:
-    """Sum up a session or a time range in the memories' own sentences."""
-    session = caller.session(asked.session_id, asked.project_id)
+def summarize(caller: Caller, request: Summarize) -> Summarized:
+    """Summarize a session or a time range with sentences of the memories themselves."""
+    session = caller.session(request.session_id, request.project_id)
     made = caller.store.journal.summarize(
-        caller.scope(asked.project_id, session_id=session),
-        by=caller.by(user_id=asked.user_id, session_id=session),
-        where=asked.where,
-        max_tokens=asked.max_tokens,
+        caller.scope(request.project_id, session_id=session),
+        by=caller.by(user_id=request.user_id, session_id=session),
+        where=request.where,
+        max_tokens=request.max_tokens,
     )
-    return Summarized(
-        text=made.text,
-        method=made.method,
-        sentences=made.sentences,
-        memory_ids=made.memory_ids,
-        degraded=made.degraded,
-    )
+    return Summarized.from_result(made)
 
 
 class GetContext(InProject):
-    activity: Prose = Field("", description="What is being done.")
+    activity: Prose = Field("", description="What the agent is about to do, in a few words.")
     files: Sequence[Annotated[str, StringConstraints(min_length=1, max_length=500)]] = Field((), max_length=50)
     git_branch: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
     max_tokens: int = Field(2_000, ge=0, le=100_000)
@@ -68,8 +62,8 @@ class ContextPart(Output):
 class Context(Output):
     prompt: str
     items: Sequence[ContextPart]
-    left_out: int = Field(description="How many there was no room for.")
-    layers: Mapping[str, str] = Field(description="The layers looked into, each with the reason.")
+    left_out: int = Field(description="The number of items that did not fit into max_tokens.")
+    layers: Mapping[str, str] = Field(description="The layers that were searched, each with the reason.")
     degraded: str = ""
 
 
@@ -78,16 +72,16 @@ class Context(Output):
     Right.READ,
     example={"activity": "fix the login timeout", "files": ["src/login.py"], "git_branch": "main"},
 )
-def get_context(caller: Caller, asked: GetContext) -> Context:
-    """Gather what matters now for an activity, these files and this branch."""
-    session = caller.session(asked.session_id, asked.project_id)
+def get_context(caller: Caller, request: GetContext) -> Context:
+    """Collect the memories that matter for an activity, a set of files and a branch, within a token budget."""
+    session = caller.session(request.session_id, request.project_id)
     found = caller.store.journal.get_context(
-        caller.scope(asked.project_id),
-        activity=asked.activity,
-        files=asked.files,
-        git_branch=asked.git_branch,
-        by=caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session),
-        max_tokens=asked.max_tokens,
+        caller.scope(request.project_id),
+        activity=request.activity,
+        files=request.files,
+        git_branch=request.git_branch,
+        by=caller.by(user_id=request.user_id, agent=request.agent, session_id=session),
+        max_tokens=request.max_tokens,
     )
     items = [
         ContextPart(kind=item.record.spec.kind, id=item.id, section=item.section, reason=item.reason, text=item.text)

@@ -1,4 +1,4 @@
-"""Operations on facts: what replaces, denies or repeats what, and saying that this is not so."""
+"""Operations on facts: which fact supersedes, contradicts or repeats which, and corrections."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ _KINDS: dict[str, type[Record]] = {each.spec.kind: each for each in (Memory, Dom
 
 
 class OfFact(InProject):
-    memory_id: Name = Field(description="The id of a general memory, a fact or a preference.")
-    user_id: Name | None = Field(None, description="Who asks, or whose preference it is.")
+    memory_id: Name = Field(description="The id of a memory, a fact or a preference.")
+    user_id: Name | None = Field(None, description="The user who asks, or whose preference it is.")
 
 
 class RelationTold(Output):
     relation: str = Field(description="supersedes, superseded_by, contradicts, builds_on, distinct_from …")
     other_id: str
-    other: str = Field(description="What the other one states.")
+    other: str = Field(description="The text of the other fact.")
     probability: float
-    detected: bool = Field(description="Whether the judge found it; otherwise somebody said so.")
-    evidence: Sequence[str] = Field((), description="Which judge found it, as what and how surely.")
-    date: datetime | None = Field(None, description="Of when this one is.")
+    detected: bool = Field(description="Whether the judge found the relation; otherwise a caller stated it.")
+    evidence: Sequence[str] = Field((), description="Which judge found it, with its verdict and probability.")
+    date: datetime | None = Field(None, description="The date of this fact.")
     other_date: datetime | None = None
     related_at: datetime
 
 
 class Merged(Output):
-    id: str = Field(description="Give it as other_id to distinguish_memories if it does not say the same.")
+    id: str = Field(description="Pass it as other_id to distinguish_memories if the texts differ in meaning.")
     text: str
     reason: str
 
@@ -56,12 +56,12 @@ class RelationsTold(Output):
     kind: str
     text: str
     relations: Sequence[RelationTold]
-    merged: Sequence[Merged] = Field((), description="Other wordings that were counted as saying the same.")
+    merged: Sequence[Merged] = Field((), description="Near-duplicates that were merged into this fact.")
 
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Where facts of a kind are looked for."""
+    """A kind of fact and the scope in which to look for it."""
 
     cls: type[Record]
     scope: Scope
@@ -69,19 +69,19 @@ class _Place:
 
 
 @operation("memories", Right.READ, example={"memory_id": _ID})
-def memory_relations(caller: Caller, asked: OfFact) -> RelationsTold:
-    """Say what replaces, denies or repeats a fact, a preference or a general memory: how surely, by which judge, when.
+def memory_relations(caller: Caller, request: OfFact) -> RelationsTold:
+    """Show what supersedes, contradicts or repeats a memory, fact or preference, with probability, judge and dates.
 
-    What is not so is taken back by distinguish_memories.
+    Use distinguish_memories to correct a wrong relation.
     """
-    place, fact = _fact(caller, asked, asked.memory_id)
-    found = caller.store.facts.of(place.cls, asked.memory_id, place.scope, place.where)
+    place, fact = _fact(caller, request, request.memory_id)
+    found = caller.store.facts.of(place.cls, request.memory_id, place.scope, place.where)
     archived = caller.store.archive.find(place.scope, place.cls, ArchiveCause.MERGED, limit=None)
-    merged = [each for each in archived if asked.memory_id in (each.reason or "")]
+    merged = [each for each in archived if request.memory_id in (each.reason or "")]
     return RelationsTold(
         kind=place.cls.spec.kind,
         text=stated(fact),
-        relations=[_told(each, asked.memory_id) for each in found],
+        relations=[_told(each, request.memory_id) for each in found],
         merged=[
             Merged(id=each.record_id, text=stated(caller.store.archive.record(each)), reason=each.reason or "")
             for each in merged
@@ -90,68 +90,70 @@ def memory_relations(caller: Caller, asked: OfFact) -> RelationsTold:
 
 
 class Distinguish(OfFact):
-    other_id: Name = Field(description="The other fact; also one that was merged into the first, by the id it had.")
+    other_id: Name = Field(description="The other fact, or the former id of one that was merged into the first.")
 
 
 class Distinguished(Output):
-    removed: Sequence[str] = Field(description="The relations that were taken back.")
-    restored: Sequence[str] = Field((), description="What had been merged and is a memory of its own again.")
+    removed: Sequence[str] = Field(description="The relations that were removed.")
+    restored: Sequence[str] = Field((), description="The merged facts that are separate memories again.")
 
 
 @operation("memories", Right.WRITE, idempotent=True, example={"memory_id": _ID, "other_id": _OTHER})
-def distinguish_memories(caller: Caller, asked: Distinguish) -> Distinguished:
-    """Say that two facts are not the same, and that neither replaces or denies the other.
+def distinguish_memories(caller: Caller, request: Distinguish) -> Distinguished:
+    """State that two facts differ, and that neither supersedes or contradicts the other.
 
-    It is remembered: the judge does not relate them again. To say that one does replace the other, use relate_memories,
-    or `supersedes` where it is added.
+    The judge will not relate them again. To state that one supersedes the other, use relate_memories, or `supersedes`
+    when adding the fact.
     """
-    place, _ = _fact(caller, asked, asked.memory_id)
-    by = caller.by(user_id=asked.user_id)
-    done = caller.store.distinguish(place.cls, asked.memory_id, asked.other_id, place.scope, by=by, where=place.where)
+    place, _ = _fact(caller, request, request.memory_id)
+    by = caller.by(user_id=request.user_id)
+    done = caller.store.distinguish(
+        place.cls, request.memory_id, request.other_id, place.scope, by=by, where=place.where
+    )
     return Distinguished(removed=done.removed, restored=done.restored)
 
 
 class CompareFacts(InProject):
     kind: FactKind = "domain_knowledge"
-    user_id: Name | None = Field(None, description="Whose preferences; needed for them.")
-    limit: int = Field(1_000, ge=1, le=20_000, description="At most so many, the newest first.")
+    user_id: Name | None = Field(None, description="The user whose preferences are compared; required for them.")
+    limit: int = Field(1_000, ge=1, le=20_000, description="The maximum number of facts, newest first.")
 
 
 class FactsCompared(Output):
     compared: int
-    related: int = Field(description="How many relations were found, known ones included.")
+    related: int = Field(description="The number of relations found, including known ones.")
 
 
 @operation("memories", Right.WRITE, takes_long=True, idempotent=True, example={"kind": "domain_knowledge"})
-def compare_memories(caller: Caller, asked: CompareFacts) -> FactsCompared:
-    """Compare facts that were stored in bulk, as by an import, with the nearest others, and relate what replaces what.
+def compare_memories(caller: Caller, request: CompareFacts) -> FactsCompared:
+    """Compare facts that were stored in bulk (by an import) with their nearest neighbours, and relate superseded ones.
 
-    What is added one by one is compared at once.
+    Facts that are added one by one are compared immediately.
     """
-    by = caller.by(user_id=asked.user_id)
-    place = next((each for each in _places(caller, asked) if each.cls is _KINDS[asked.kind]), None)
+    by = caller.by(user_id=request.user_id)
+    place = next((each for each in _places(caller, request) if each.cls is _KINDS[request.kind]), None)
     if place is None:
         raise PermissionDeniedError("preferences belong to one user: name it with user_id, or use a key for that user")
-    done = caller.store.ingest.facts.compare_stored(place.cls, place.scope, asked.limit, by)
+    done = caller.store.ingest.facts.compare_stored(place.cls, place.scope, request.limit, by)
     return FactsCompared(compared=done.facts, related=len(done.found))
 
 
-def _fact(caller: Caller, asked: OfFact, fact_id: str) -> tuple[_Place, Record]:
-    """The fact with this id among those that the caller may see."""
-    for place in _places(caller, asked):
+def _fact(caller: Caller, request: OfFact, fact_id: str) -> tuple[_Place, Record]:
+    """The fact with this id, if the caller may see it."""
+    for place in _places(caller, request):
         named = And(place.where, In("id", [fact_id]))
         for fact in caller.store.storage.find(place.cls, place.scope, named, limit=1):
             return place, fact
     raise NotFoundError("memory", fact_id)
 
 
-def _places(caller: Caller, asked: OfFact | CompareFacts) -> Iterator[_Place]:
-    by, scope = caller.by(user_id=asked.user_id), caller.scope(asked.project_id)
+def _places(caller: Caller, request: OfFact | CompareFacts) -> Iterator[_Place]:
+    by, scope = caller.by(user_id=request.user_id), caller.scope(request.project_id)
     yield _Place(Memory, scope, And(alive(now()), visible(scope, by)))
     if caller.grant.user_id is None or caller.grant.project_id is not None:
-        yield _Place(DomainKnowledge, caller.project_scope(asked.project_id))
-    if asked.user_id is not None or not caller.grant.is_limited:
-        user = caller.user(asked.user_id)
+        yield _Place(DomainKnowledge, caller.project_scope(request.project_id))
+    if request.user_id is not None or not caller.grant.is_limited:
+        user = caller.user(request.user_id)
         yield _Place(UserPreference, Scope.everywhere() if user is None else Scope(user_id=user))
 
 

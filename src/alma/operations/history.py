@@ -1,4 +1,4 @@
-"""Operations on the past: versions, what was known and true at a time, and who did what."""
+"""Operations on history: versions, what was known or true at a time, and the audit log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Text, operation
+from alma.operations.base import ASKING_USER, InProject, Input, Limit, Name, Operation, Output, Text, operation
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 VersionedKind = Literal["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern"]
@@ -25,7 +25,7 @@ VersionedKind = Literal["memory", "heuristic", "outcome", "domain_knowledge", "a
 class OfRecord(InProject):
     id: Name
     kind: VersionedKind = "memory"
-    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
+    user_id: Name | None = ASKING_USER
 
 
 class VersionShown(Output):
@@ -42,22 +42,11 @@ class Versions(Output):
 
 
 @operation("history", Right.READ, example={"id": _ID})
-def list_versions(caller: Caller, asked: OfRecord) -> Versions:
-    """List every version of a memory: what changed, who changed it, when and why."""
-    cls, scope = _place(caller, asked)
-    return Versions(
-        versions=[
-            VersionShown(
-                number=version.number,
-                change=str(version.change),
-                reason=version.reason,
-                author=version.author,
-                recorded_at=version.recorded_at,
-                changes=version.changes,
-            )
-            for version in caller.store.history.versions(cls, asked.id, scope)
-        ]
-    )
+def list_versions(caller: Caller, request: OfRecord) -> Versions:
+    """List every version of a memory: what changed, by whom, when and why."""
+    cls, scope = _place(caller, request)
+    found = caller.store.history.versions(cls, request.id, scope)
+    return Versions(versions=list(map(VersionShown.from_result, found)))
 
 
 class Compare(OfRecord):
@@ -70,15 +59,15 @@ class Differences(Output):
 
 
 @operation("history", Right.READ, example={"id": _ID, "first": 1, "second": 2})
-def compare_versions(caller: Caller, asked: Compare) -> Differences:
-    """Say what differs between two versions of a memory."""
-    cls, scope = _place(caller, asked)
-    return Differences(changes=caller.store.history.compare(cls, asked.id, asked.first, asked.second, scope))
+def compare_versions(caller: Caller, request: Compare) -> Differences:
+    """Show the differences between two versions of a memory."""
+    cls, scope = _place(caller, request)
+    return Differences(changes=caller.store.history.compare(cls, request.id, request.first, request.second, scope))
 
 
 class RestoreVersion(OfRecord):
     number: int = Field(ge=1)
-    reason: Text = Field(description="Why; kept in its history.")
+    reason: Text = Field(description="Why; kept in the history.")
 
 
 class VersionRestored(Output):
@@ -90,18 +79,18 @@ class VersionRestored(Output):
 @operation(
     "history", Right.WRITE, idempotent=True, example={"id": _ID, "number": 1, "reason": "the change was a mistake"}
 )
-def restore_version(caller: Caller, asked: RestoreVersion) -> VersionRestored:
-    """Make a memory what it was in an earlier version."""
-    cls, scope = _place(caller, asked)
-    by = caller.by(user_id=asked.user_id)
-    back = caller.store.history.restore(cls, asked.id, asked.number, scope, asked.reason, by)
-    return VersionRestored(id=str(back.key), kind=asked.kind, text=back.text())
+def restore_version(caller: Caller, request: RestoreVersion) -> VersionRestored:
+    """Restore an earlier version of a memory."""
+    cls, scope = _place(caller, request)
+    by = caller.by(user_id=request.user_id)
+    back = caller.store.history.restore(cls, request.id, request.number, scope, request.reason, by)
+    return VersionRestored(id=str(back.key), kind=request.kind, text=back.text())
 
 
 class SearchPast(InProject):
     query: Text
-    known_at: AwareDatetime | None = Field(None, description="What was recorded by then.")
-    true_at: AwareDatetime | None = Field(None, description="What was true then.")
+    known_at: AwareDatetime | None = Field(None, description="Search what had been recorded by this time.")
+    true_at: AwareDatetime | None = Field(None, description="Search what was true at this time.")
     mode: Literal["keyword", "semantic", "hybrid"] = "keyword"
     limit: Limit = 10
     user_id: Name | None = None
@@ -117,17 +106,17 @@ class PastHits(Output):
 
 
 @operation("history", Right.READ, example={"query": "database", "known_at": "2026-01-31T00:00:00Z"})
-def search_as_of(caller: Caller, asked: SearchPast) -> PastHits:
+def search_as_of(caller: Caller, request: SearchPast) -> PastHits:
     """Search what was known, or what was true, at a time."""
-    user = caller.user(asked.user_id)
+    user = caller.user(request.user_id)
     found = caller.store.history.search(
         Memory,
-        asked.query,
-        caller.scope(asked.project_id),
-        limit=asked.limit,
-        mode=asked.mode,
-        known_at=asked.known_at,
-        true_at=asked.true_at,
+        request.query,
+        caller.scope(request.project_id),
+        limit=request.limit,
+        mode=request.mode,
+        known_at=request.known_at,
+        true_at=request.true_at,
     )
     hits = [PastHit(memory=hit.record, score=hit.score) for hit in found if caller.may_see(hit.record, user)]
     return PastHits(hits=hits)
@@ -143,7 +132,7 @@ class ListAudit(Input):
     since: AwareDatetime | None = None
     until: AwareDatetime | None = None
     limit: Limit = 50
-    before: int | None = Field(None, ge=1, description="next_before of the page before.")
+    before: int | None = Field(None, ge=1, description="next_before of the previous page.")
 
 
 class AuditList(Output):
@@ -152,13 +141,13 @@ class AuditList(Output):
 
 
 @operation("audit", Right.ADMIN, example={"action": "delete", "limit": 20})
-def list_audit(caller: Caller, asked: ListAudit) -> AuditList:
-    """List who did what, when and from where, the newest first."""
+def list_audit(caller: Caller, request: ListAudit) -> AuditList:
+    """List audit events: who did what, when and from where, newest first."""
     if caller.grant.project_id or caller.grant.agent:
         caller.require_unlimited("the audit log")
-    user = caller.user(asked.user_id)
+    user = caller.user(request.user_id)
     scope = Scope.everywhere() if user is None else Scope(user_id=user)
-    page = caller.store.audit.find(scope, **asked.model_dump(exclude={"user_id"}))
+    page = caller.store.audit.find(scope, **request.model_dump(exclude={"user_id"}))
     return AuditList(events=page.events, next_before=page.next_before)
 
 
@@ -174,20 +163,19 @@ class Verified(Output):
 
 
 @operation("audit", Right.ADMIN, takes_long=True, idempotent=True, example={})
-def verify_audit(caller: Caller, asked: VerifyAudit) -> Verified:
-    """Check that no row of the audit log was changed or taken away."""
+def verify_audit(caller: Caller, request: VerifyAudit) -> Verified:
+    """Verify the hash chains of the audit log: no event was changed, removed or inserted."""
     caller.require_unlimited("the audit log")
-    made = caller.store.audit.verify()
-    return Verified(ok=made.ok, checked=made.checked, chains=made.chains, findings=made.findings)
+    return Verified.from_result(caller.store.audit.verify())
 
 
-def _place(caller: Caller, asked: OfRecord) -> tuple[type[Record], Scope]:
-    """The kind and where it is looked for, once it is sure that the caller may see the record."""
-    if asked.kind != "memory":
-        return kind_named(asked.kind), caller.project_scope(asked.project_id)
-    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
-    if caller.store.journal.get(asked.id, scope, by=by, include_deleted=True) is None:
-        caller.store.journal.require(asked.id, scope, by=by)
+def _place(caller: Caller, request: OfRecord) -> tuple[type[Record], Scope]:
+    """The record class and the scope of a record, after checking that the caller may see it."""
+    if request.kind != "memory":
+        return kind_named(request.kind), caller.project_scope(request.project_id)
+    scope, by = caller.scope(request.project_id), caller.by(user_id=request.user_id)
+    if caller.store.journal.get(request.id, scope, by=by, include_deleted=True) is None:
+        caller.store.journal.require(request.id, scope, by=by)
     return Memory, scope
 
 

@@ -1,4 +1,4 @@
-"""Operations on what agents learn: handing over, learning, recommending."""
+"""Operations on learning: retrieve before a task, learn after it, recommend a strategy, preferences and knowledge."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from alma.storage.base import StorageBackend
 
 T = TypeVar("T", bound=Record)
 
-# Ids begin with the time they were made at.
+# Ids start with their creation time.
 _NEWEST = (Order("id", "desc"),)
 
 
 def paged(
     storage: StorageBackend, cls: type[T], scope: Scope, where: Predicate, limit: int, cursor: str | None
 ) -> tuple[list[T], str | None]:
-    """A page of records, and the cursor that continues behind it."""
+    """A page of records, and the cursor of the next page."""
     after = None if cursor is None else Cursor((cursor,), cursor)
     found = storage.find(cls, scope, where, _NEWEST, limit + 1, after)
     page = found[:limit]
@@ -39,37 +39,37 @@ def paged(
 
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
 Supersedes = Annotated[
-    Sequence[Name], Field(max_length=50, description="Ids of what it replaces, where the judge need not find out.")
+    Sequence[Name], Field(max_length=50, description="Ids of the facts this one supersedes, if known.")
 ]
 TopK = Annotated[int, Field(ge=1, le=100)]
 
 
 Lesson = TypeVar("Lesson", Heuristic, AntiPattern)
-# Whoever reads an answer pays for each; all of them are in the record itself.
+# Results are limited to this many outcome ids; get_learned returns all of them.
 _OUTCOMES_NAMED = 20
 
 
 def _briefly(lesson: Lesson) -> Lesson:
-    """A lesson with the newest of its outcomes, where it names many."""
+    """A lesson with only its newest outcome ids."""
     names = ("outcomes_for", "outcomes_against")
     long = {name: ids[-_OUTCOMES_NAMED:] for name in names if len(ids := getattr(lesson, name, ())) > _OUTCOMES_NAMED}
     return lesson.replace(**long) if long else lesson
 
 
 class Retrieve(InProject):
-    task: Text = Field(description="The task the agent is about to do.")
-    agent: Name = Field(description="The agent that asks.")
+    task: Text = Field(description="The task the agent is about to do, in one or a few sentences.")
+    agent: Name = Field(description="The agent that does the task.")
     user_id: Name | None = Field(None, description="Whose preferences apply.")
-    top_k: TopK = Field(5, description="At most so many memories of each kind.")
-    session_id: Name | None = Field(None, description="The session the agent is in, to see what it keeps to itself.")
-    max_tokens: int = Field(DEFAULT_PROMPT_TOKENS, ge=0, le=100_000, description="How long the prompt may be.")
-    weak: bool = Field(False, description="Hand over what is only weakly relevant as well, and show it in the prompt.")
-    explain: bool = Field(False, description="Say for every memory which terms add up to its score.")
-    why_not: Name | None = Field(None, description="The id of a memory: say at which stage it was dropped.")
+    top_k: TopK = Field(5, description="The maximum number of memories of each kind.")
+    session_id: Name | None = Field(None, description="The agent's session, to include memories visible only in it.")
+    max_tokens: int = Field(DEFAULT_PROMPT_TOKENS, ge=0, le=100_000, description="The token budget of the prompt.")
+    weak: bool = Field(False, description="Include weakly relevant memories, and show them in the prompt.")
+    explain: bool = Field(False, description="Return the terms of every memory's score.")
+    why_not: Name | None = Field(None, description="The id of a memory: explain at which stage it was dropped.")
 
 
 class Retrieved(Output):
-    prompt: str = Field(description="The memories as text for a language model, within the budget.")
+    prompt: str = Field(description="The memories as text for a language model, within the token budget.")
     total_items: int
     heuristics: Sequence[Heuristic] = ()
     anti_patterns: Sequence[AntiPattern] = ()
@@ -79,68 +79,68 @@ class Retrieved(Output):
     memories: Sequence[Memory] = ()
     instructions: Sequence[Memory] = ()
     notes: Mapping[str, Sequence[str]] = Field(
-        {}, description="By the id of a memory: that it was superseded or contradicted, when and by what."
+        {}, description="By memory id: by what it was superseded or contradicted, and when."
     )
     retrieval_time_ms: float | None = None
-    degraded: str = Field("", description="What was down while this was retrieved; empty when all worked.")
+    degraded: str = Field("", description="What was unavailable during retrieval; empty if everything worked.")
     explanations: Sequence[Explanation] | None = None
     why_not: Dropped | None = None
 
     @classmethod
-    def of(cls, found: MemorySlice, asked: Retrieve) -> Retrieved:
+    def of(cls, found: MemorySlice, request: Retrieve) -> Retrieved:
         names = ("preferences", "domain_knowledge", "outcomes", "memories")
         return cls(
             heuristics=list(map(_briefly, found.heuristics)),
             anti_patterns=list(map(_briefly, found.anti_patterns)),
-            prompt=found.to_prompt(asked.max_tokens),
+            prompt=found.to_prompt(request.max_tokens),
             total_items=found.total_items,
             instructions=found.instructions,
             notes={key: each.notes for key, each in found.explanations.items() if each.notes},
             retrieval_time_ms=found.retrieval_time_ms,
             degraded=found.degraded,
-            explanations=found.explain() if asked.explain else None,
-            why_not=found.why_not(asked.why_not) if asked.why_not else None,
+            explanations=found.explain() if request.explain else None,
+            why_not=found.why_not(request.why_not) if request.why_not else None,
             **{name: getattr(found, name) for name in names},
         )
 
 
 @operation("learning", Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
-def retrieve(caller: Caller, asked: Retrieve) -> Retrieved:
-    """Hand over the few memories worth knowing before a task.
+def retrieve(caller: Caller, request: Retrieve) -> Retrieved:
+    """Retrieve the few memories worth knowing before a task.
 
-    The answer has the memories by kind and a prompt ready for a language model. Nothing is found for a task that
-    resembles nothing stored.
+    The result has the memories by kind and a prompt for a language model. It is empty for a task that resembles nothing
+    stored.
     """
-    found = caller.memory(asked.project_id).retrieve(
-        asked.task,
-        caller.agent(asked.agent),
-        caller.user(asked.user_id),
-        asked.top_k,
-        session_id=asked.session_id,
-        memories_within=caller.scope(asked.project_id),
+    found = caller.memory(request.project_id).retrieve(
+        request.task,
+        caller.agent(request.agent),
+        caller.user(request.user_id),
+        request.top_k,
+        session_id=request.session_id,
+        memories_within=caller.scope(request.project_id),
         include_shared=caller.grant.agent is None,
-        weak=asked.weak,
+        weak=request.weak,
     )
-    return Retrieved.of(found, asked)
+    return Retrieved.of(found, request)
 
 
 class Learn(InProject):
     agent: Name = Field(description="The agent that did the task.")
-    task: Text = Field(description="What the task was.")
+    task: Text = Field(description="The task, in one or a few sentences.")
     outcome: Annotated[str, StringConstraints(min_length=1, max_length=40)] | bool = Field(
-        description="success or failure; the words people use for them are understood."
+        description="success or failure; common synonyms are accepted."
     )
-    strategy_used: Text = Field(description="How the agent went about it.")
+    strategy_used: Text = Field(description="What the agent did that mattered, in one sentence.")
     task_type: Name | None = Field(None, description="The domain of the task, which the agent's scope must allow.")
-    duration_ms: int | None = Field(None, ge=0, le=10**12, description="How long it took.")
+    duration_ms: int | None = Field(None, ge=0, le=10**12, description="The duration in milliseconds.")
     error_message: Prose | None = Field(None, description="What went wrong.")
-    feedback: Prose | None = Field(None, description="What the user said about it.")
+    feedback: Prose | None = Field(None, description="What the user said about the result.")
 
 
 class LearnedFrom(Output):
     outcome: Outcome
-    heuristic: Heuristic | None = Field(None, description="The lesson this outcome made, strengthened or weakened.")
-    anti_pattern: AntiPattern | None = Field(None, description="What failed often enough to be avoided.")
+    heuristic: Heuristic | None = Field(None, description="The lesson created or updated by this outcome.")
+    anti_pattern: AntiPattern | None = Field(None, description="A strategy that failed often enough to be avoided.")
     notes: Sequence[str] = ()
 
 
@@ -154,10 +154,10 @@ class LearnedFrom(Output):
         "strategy_used": "wait for the network to be idle before asserting",
     },
 )
-def learn(caller: Caller, asked: Learn) -> LearnedFrom:
-    """Remember how a task went, and what that teaches once it happened often enough."""
-    learned = caller.memory(asked.project_id).learn(
-        caller.agent(asked.agent), **asked.model_dump(exclude={"project_id", "agent"})
+def learn(caller: Caller, request: Learn) -> LearnedFrom:
+    """Record the outcome of a task; repeated outcomes of a strategy become a lesson."""
+    learned = caller.memory(request.project_id).learn(
+        caller.agent(request.agent), **request.model_dump(exclude={"project_id", "agent"})
     )
     return LearnedFrom(
         outcome=learned.outcome,
@@ -168,13 +168,13 @@ def learn(caller: Caller, asked: Learn) -> LearnedFrom:
 
 
 class NotTheSame(InProject):
-    heuristic_id: Name = Field(description="The rule that counted the strategy as its own.")
-    strategy: Text = Field(description="The strategy, as its outcomes have it.")
-    agent: Name = Field(description="The agent whose rule it is.")
+    heuristic_id: Name = Field(description="The lesson that counted the strategy as its own.")
+    strategy: Text = Field(description="The strategy, exactly as in its outcomes.")
+    agent: Name = Field(description="The agent of the lesson.")
 
 
 class Separated(Output):
-    outcome_ids: Sequence[str] = Field(description="The outcomes that are a lesson of their own now.")
+    outcome_ids: Sequence[str] = Field(description="The outcomes that now belong to a separate lesson.")
 
 
 @operation(
@@ -186,19 +186,19 @@ class Separated(Output):
         "agent": "helena",
     },
 )
-def not_the_same(caller: Caller, asked: NotTheSame) -> Separated:
-    """Take a strategy out of a rule that it was counted for, and keep it out: it is not the same."""
-    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
-    return Separated(outcome_ids=memory.not_the_same(asked.heuristic_id, asked.strategy, agent))
+def not_the_same(caller: Caller, request: NotTheSame) -> Separated:
+    """Separate a strategy from a lesson that counted it as the same, and keep them apart."""
+    memory, agent = caller.memory(request.project_id), caller.agent(request.agent)
+    return Separated(outcome_ids=memory.not_the_same(request.heuristic_id, request.strategy, agent))
 
 
 class Conversation(InProject):
     agent: Name
     messages: Sequence[Mapping[str, Any]] = Field(
-        min_length=1, max_length=1_000, description="What was said: objects with role and content."
+        min_length=1, max_length=1_000, description="The messages: objects with role and content."
     )
-    user_id: Name | None = Field(None, description="Whose preferences these are.")
-    commit: bool = Field(True, description="Store what is found; false only shows it.")
+    user_id: Name | None = Field(None, description="The user whose preferences these are.")
+    commit: bool = Field(True, description="Store the facts found; false only shows them.")
 
 
 class FactsLearned(Output):
@@ -214,14 +214,14 @@ class FactsLearned(Output):
         "messages": [{"role": "user", "content": "Please always use dark mode in our screenshots."}],
     },
 )
-def learn_from_conversation(caller: Caller, asked: Conversation) -> FactsLearned:
-    """Find the facts in a conversation and remember them; no language model is needed."""
-    # Its hundreds of patterns take as long to compile as all the rest to import.
+def learn_from_conversation(caller: Caller, request: Conversation) -> FactsLearned:
+    """Extract facts and preferences from a conversation and store them; no language model is needed."""
+    # Imported here: compiling the extraction rules takes as long as all other imports.
     from alma.extraction.auto_learner import AutoLearner
 
-    learner = AutoLearner(caller.memory(asked.project_id))
+    learner = AutoLearner(caller.memory(request.project_id))
     report = learner.learn_from_conversation(
-        asked.messages, caller.agent(asked.agent), caller.user(asked.user_id), commit=asked.commit
+        request.messages, caller.agent(request.agent), caller.user(request.user_id), commit=request.commit
     )
     return FactsLearned(report=report)
 
@@ -230,34 +230,33 @@ class Recommend(InProject):
     task: Text
     agent: Name
     among: Sequence[Text] | None = Field(
-        None, min_length=1, max_length=1_000, description="The strategies to choose from; all known ones otherwise."
+        None, min_length=1, max_length=1_000, description="The strategies to choose from; default: all known ones."
     )
     explore: bool = Field(
         False,
-        description="Whether to answer from tasks further away, too, and to let what was hardly tried have a turn.",
+        description="Also use evidence from less similar tasks, and sometimes recommend rarely tried strategies.",
     )
 
 
 class Recommended(Output):
     strategy: str | None = Field(
-        None, description="What to do; absent where nothing was tried on a task like this one."
+        None, description="The recommended strategy; absent if nothing was tried on a similar task."
     )
     support: Literal["supported", "weak", "none"]
     reason: str
-    ranked: Sequence[Assessed] = Field(description="What is known about each strategy; without one, the nearest known.")
+    ranked: Sequence[Assessed] = Field(description="The evidence for each strategy, best first.")
 
 
 @operation("learning", Right.READ, example={"task": "Test the sign-up form", "agent": "helena"})
-def recommend(caller: Caller, asked: Recommend) -> Recommended:
-    """Say which strategy to use for a task, with the evidence."""
-    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
-    found = memory.recommend(asked.task, agent, asked.among, explore=asked.explore)
-    return Recommended(strategy=found.strategy, support=found.support, reason=found.reason, ranked=found.ranked)
+def recommend(caller: Caller, request: Recommend) -> Recommended:
+    """Recommend a strategy for a task, with the evidence."""
+    memory, agent = caller.memory(request.project_id), caller.agent(request.agent)
+    return Recommended.from_result(memory.recommend(request.task, agent, request.among, explore=request.explore))
 
 
 class Assess(InProject):
     strategies: Sequence[Text] = Field(min_length=1, max_length=100)
-    context: Text = Field(description="The task the strategies are meant for.")
+    context: Text = Field(description="The task for which to assess the strategies.")
     agent: Name
 
 
@@ -280,10 +279,10 @@ class Signals(Output):
     Right.READ,
     example={"strategies": ["retry three times"], "context": "Call the payment service", "agent": "victor"},
 )
-def assess_strategies(caller: Caller, asked: Assess) -> Signals:
-    """Say how much each strategy can be trusted for a task, best first, with risks and opportunities."""
-    engine = ConfidenceEngine(caller.memory(asked.project_id))
-    ranked = engine.rank_strategies(asked.strategies, asked.context, caller.agent(asked.agent))
+def assess_strategies(caller: Caller, request: Assess) -> Signals:
+    """Rate how much each strategy can be trusted for a task, best first, with risks and opportunities."""
+    engine = ConfidenceEngine(caller.memory(request.project_id))
+    ranked = engine.rank_strategies(request.strategies, request.context, caller.agent(request.agent))
     return Signals(
         signals=[
             Signal(
@@ -302,7 +301,7 @@ def assess_strategies(caller: Caller, asked: Assess) -> Signals:
 
 class AddPreference(Input):
     user_id: Name
-    category: Name = Field(description="What it is about: communication, code_style, workflow …")
+    category: Name = Field(description="The topic: communication, code_style, workflow …")
     preference: Text
     source: Name = "explicit_instruction"
     supersedes: Supersedes = ()
@@ -317,14 +316,14 @@ class PreferenceKept(Output):
     Right.WRITE,
     example={"user_id": "ana", "category": "code_style", "preference": "No emoji in documentation"},
 )
-def add_preference(caller: Caller, asked: AddPreference) -> PreferenceKept:
-    """Remember how a user wants things done."""
-    given = asked.model_dump(exclude={"user_id"})
-    return PreferenceKept(preference=caller.store.add_user_preference(caller.required_user(asked.user_id), **given))
+def add_preference(caller: Caller, request: AddPreference) -> PreferenceKept:
+    """Store how a user wants things done."""
+    given = request.model_dump(exclude={"user_id"})
+    return PreferenceKept(preference=caller.store.add_user_preference(caller.required_user(request.user_id), **given))
 
 
 class OfUser(Input):
-    user_id: Name | None = Field(None, description="The user; the key's own when not given.")
+    user_id: Name | None = Field(None, description="The user; default: the key's user.")
     category: Name | None = None
 
 
@@ -333,9 +332,9 @@ class Preferences(Output):
 
 
 @operation("learning", Right.READ, example={"user_id": "ana"})
-def list_preferences(caller: Caller, asked: OfUser) -> Preferences:
-    """List how a user wants things done."""
-    kept = caller.store.storage.get_user_preferences(caller.required_user(asked.user_id), asked.category)
+def list_preferences(caller: Caller, request: OfUser) -> Preferences:
+    """List a user's preferences."""
+    kept = caller.store.storage.get_user_preferences(caller.required_user(request.user_id), request.category)
     return Preferences(preferences=kept)
 
 
@@ -356,10 +355,12 @@ class KnowledgeKept(Output):
     Right.WRITE,
     example={"agent": "helena", "domain": "authentication", "fact": "The login form uses JWT with a day of validity"},
 )
-def add_knowledge(caller: Caller, asked: AddKnowledge) -> KnowledgeKept:
-    """Remember a fact, if the agent may learn in this domain."""
-    memory, agent = caller.memory(asked.project_id), caller.agent(asked.agent)
-    kept = memory.add_domain_knowledge(agent, asked.domain, asked.fact, asked.source, supersedes=asked.supersedes)
+def add_knowledge(caller: Caller, request: AddKnowledge) -> KnowledgeKept:
+    """Store a fact, if the agent may learn in this domain."""
+    memory, agent = caller.memory(request.project_id), caller.agent(request.agent)
+    kept = memory.add_domain_knowledge(
+        agent, request.domain, request.fact, request.source, supersedes=request.supersedes
+    )
     return KnowledgeKept(knowledge=kept)
 
 
@@ -368,7 +369,7 @@ class ListLearned(InProject):
     agent: Name | None = None
     limit: Limit = 20
     cursor: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
-        None, description="next_cursor of the page before."
+        None, description="next_cursor of the previous page."
     )
 
 
@@ -386,11 +387,11 @@ class LearnedPage(Output):
 
 
 @operation("learning", Right.READ, example={"kind": "heuristic", "agent": "helena"})
-def list_learned(caller: Caller, asked: ListLearned) -> LearnedPage:
-    """List what was learned, of one kind, page by page."""
-    cls, scope = kind_named(asked.kind), caller.project_scope(asked.project_id, asked.agent)
-    records, next_cursor = paged(caller.store.storage, cls, scope, EVERYTHING, asked.limit, asked.cursor)
-    return LearnedPage.of(asked.kind, records, next_cursor)
+def list_learned(caller: Caller, request: ListLearned) -> LearnedPage:
+    """List heuristics, outcomes, facts or anti-patterns, with pagination."""
+    cls, scope = kind_named(request.kind), caller.project_scope(request.project_id, request.agent)
+    records, next_cursor = paged(caller.store.storage, cls, scope, EVERYTHING, request.limit, request.cursor)
+    return LearnedPage.of(request.kind, records, next_cursor)
 
 
 class LearnedId(InProject):
@@ -399,12 +400,12 @@ class LearnedId(InProject):
 
 
 @operation("learning", Right.READ, example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
-def get_learned(caller: Caller, asked: LearnedId) -> LearnedPage:
-    """Read one thing that was learned."""
-    found = caller.store.storage.get(kind_named(asked.kind), asked.id, caller.project_scope(asked.project_id))
+def get_learned(caller: Caller, request: LearnedId) -> LearnedPage:
+    """Read one heuristic, outcome, fact or anti-pattern."""
+    found = caller.store.storage.get(kind_named(request.kind), request.id, caller.project_scope(request.project_id))
     if found is None:
-        raise NotFoundError(asked.kind, asked.id)
-    return LearnedPage.of(asked.kind, [found])
+        raise NotFoundError(request.kind, request.id)
+    return LearnedPage.of(request.kind, [found])
 
 
 LEARNING: tuple[Operation[Any, Any], ...] = (

@@ -1,4 +1,4 @@
-"""Operations that tend general memories: how far they are seen, how they are used, what decayed, their vectors."""
+"""Operations on the state of a memory: statistics, health, promotion, decay and reindexing."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Stats(Output):
 
 
 @operation("learning", Right.READ, example={"agent": "helena"})
-def stats(caller: Caller, asked: StatsOf) -> Stats:
-    """Count the memories of each kind, of one agent or of all."""
-    memory, agent = caller.memory(asked.project_id), caller.any_agent(asked.agent)
+def stats(caller: Caller, request: StatsOf) -> Stats:
+    """Count the memories of each kind, for one agent or all."""
+    memory, agent = caller.memory(request.project_id), caller.any_agent(request.agent)
     alive = And(Compare("is_active", "eq", True), Compare("is_archived", "eq", False))
-    general = memory.storage.count(Memory, caller.scope(asked.project_id, agent=asked.agent), alive)
+    general = memory.storage.count(Memory, caller.scope(request.project_id, agent=request.agent), alive)
     counts = {**memory.get_stats(agent), "memories_count": general}
     if caller.grant.is_limited:
-        # Preferences are all users', and how many others have is nothing a limited key is told.
+        # Preferences belong to all users; a limited key is not told how many others have.
         user = caller.user()
         own = 0 if user is None else memory.storage.count(UserPreference, Scope(user_id=user))
         counts["total_count"] += own - counts["preferences_count"]
@@ -66,9 +66,9 @@ class Health(Output):
 
 
 @operation("learning", Right.READ, takes_long=True, example={})
-def memory_health(caller: Caller, asked: HealthOf) -> Health:
-    """Say how fresh, trusted and distinct the memories of a project are, and what to do about it."""
-    report = MemoryHealthMonitor(caller.store.storage).report(caller.project_scope(asked.project_id))
+def memory_health(caller: Caller, request: HealthOf) -> Health:
+    """Report how current, trusted and distinct the memories of a project are, with recommendations."""
+    report = MemoryHealthMonitor(caller.store.storage).report(caller.project_scope(request.project_id))
     return Health(
         healthy=report.is_healthy,
         total=report.total,
@@ -92,8 +92,8 @@ class Alive(Output):
 
 
 @operation("service", Right.READ, example={})
-def health(caller: Caller, asked: Nothing) -> Alive:
-    """Say whether the memory answers, and what it runs on."""
+def health(caller: Caller, request: Nothing) -> Alive:
+    """Check that the store is available, and show the store and the embedding model in use."""
     storage = caller.store.storage
     storage.require_in_place()
     storage.count(Heuristic, Scope(project_id=caller.store.project_id), Compare("id", "eq", "-"))
@@ -109,8 +109,8 @@ _LAYER_FLAGS = tuple(f"layer_{layer}" for layer in Layer)
 
 
 class Promote(InProject):
-    memory_ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Only these; all proposed otherwise.")
-    dry_run: bool = Field(True, description="Only say what the rules propose.")
+    memory_ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Only these; default: all.")
+    dry_run: bool = Field(True, description="Show what the rules propose without changing anything.")
 
 
 class PromotionMade(Output):
@@ -127,31 +127,21 @@ class PromotionsMade(Output):
 
 
 @operation("memories", Right.WRITE, idempotent=True, example={"dry_run": True})
-def promote_memories(caller: Caller, asked: Promote) -> PromotionsMade:
-    """Raise what proved useful from a session to the project, or from the project to everywhere."""
+def promote_memories(caller: Caller, request: Promote) -> PromotionsMade:
+    """Promote useful memories from a session to the project, or from a project to all projects."""
     made = caller.store.journal.promote(
-        caller.scope(asked.project_id), by=caller.by(), memory_ids=asked.memory_ids, dry_run=asked.dry_run
+        caller.scope(request.project_id), by=caller.by(), memory_ids=request.memory_ids, dry_run=request.dry_run
     )
-    return PromotionsMade(
-        promotions=[
-            PromotionMade(
-                memory_id=each.memory_id,
-                before=[str(layer) for layer in each.before],
-                to=str(each.to),
-                rule=each.rule,
-                reason=each.reason,
-            )
-            for each in made
-        ],
-        dry_run=asked.dry_run,
-    )
+    return PromotionsMade(promotions=list(map(PromotionMade.from_result, made)), dry_run=request.dry_run)
 
 
 @operation("memories", Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
-def demote_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
-    """Take a memory's last promotion back."""
-    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
-    return MemoryKept(memory=caller.store.journal.demote(asked.memory_id, scope, by=by, reason=asked.reason or None))
+def demote_memory(caller: Caller, request: RestoreMemory) -> MemoryKept:
+    """Undo the last promotion of a memory."""
+    scope, by = caller.scope(request.project_id), caller.by(user_id=request.user_id)
+    return MemoryKept(
+        memory=caller.store.journal.demote(request.memory_id, scope, by=by, reason=request.reason or None)
+    )
 
 
 class Judge(MemoryId):
@@ -165,15 +155,17 @@ class Judged(Output):
 
 
 @operation("memories", Right.WRITE, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "helpful": True})
-def mark_helpful(caller: Caller, asked: Judge) -> Judged:
-    """Say that a memory helped, or did not; it counts towards its promotion."""
-    by = caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id))
-    caller.store.journal.mark_helpful(asked.memory_id, caller.scope(asked.project_id), by=by, helpful=asked.helpful)
-    return Judged(memory_id=asked.memory_id, helpful=asked.helpful)
+def mark_helpful(caller: Caller, request: Judge) -> Judged:
+    """Report whether a memory was helpful; this counts towards its promotion."""
+    by = caller.by(user_id=request.user_id, session_id=caller.session(request.session_id, request.project_id))
+    caller.store.journal.mark_helpful(
+        request.memory_id, caller.scope(request.project_id), by=by, helpful=request.helpful
+    )
+    return Judged(memory_id=request.memory_id, helpful=request.helpful)
 
 
 class Analyse(InProject):
-    since: AwareDatetime | None = Field(None, description="Only memories made since then.")
+    since: AwareDatetime | None = Field(None, description="Only memories created since this time.")
 
 
 class Analytics(Output):
@@ -184,18 +176,18 @@ class Analytics(Output):
     average_importance: float | None = None
     accesses: int
     never_read: int
-    most_read: Sequence[str] = Field(description="Ids, most read first.")
+    most_read: Sequence[str] = Field(description="Memory ids, most read first.")
     first_created: datetime | None = None
     last_created: datetime | None = None
 
 
 @operation("memories", Right.READ, takes_long=True, example={})
-def get_memory_analytics(caller: Caller, asked: Analyse) -> Analytics:
-    """Say what a project's memories are like and how they are used."""
+def get_memory_analytics(caller: Caller, request: Analyse) -> Analytics:
+    """Count a project's memories by type, category and layer, and how often they are read."""
     caller.store.journal.flush()
     columns = ("id", "memory_type", "category", "importance_score", "access_count", "created_at", *_LAYER_FLAGS)
-    alive = MemoryFilter(created_since=asked.since).predicate(now())
-    rows = caller.store.storage.values(Memory, columns, caller.scope(asked.project_id), alive)
+    alive = MemoryFilter(created_since=request.since).predicate(now())
+    rows = caller.store.storage.values(Memory, columns, caller.scope(request.project_id), alive)
     read = sorted(rows, key=lambda row: -row[4])
     return Analytics(
         total=len(rows),
@@ -212,8 +204,8 @@ def get_memory_analytics(caller: Caller, asked: Analyse) -> Analytics:
 
 
 class Decay(InProject):
-    dry_run: bool = Field(True, description="Only say what would be archived, and why.")
-    min_strength: Share = Field(0.1, description="What decays below this is archived.")
+    dry_run: bool = Field(True, description="Show what would be archived, and why, without changing anything.")
+    min_strength: Share = Field(0.1, description="Archive memories whose strength decayed below this.")
 
 
 class Decayed(Output):
@@ -223,13 +215,13 @@ class Decayed(Output):
 
 
 @operation("memories", Right.DELETE, destructive=True, takes_long=True, example={"dry_run": True})
-def process_memory_decay(caller: Caller, asked: Decay) -> Decayed:
-    """Archive the memories that decayed too far or expired; they can be restored."""
-    policy = PrunePolicy(min_strength=asked.min_strength)
+def process_memory_decay(caller: Caller, request: Decay) -> Decayed:
+    """Archive memories that have expired or whose strength has decayed; they can be restored."""
+    policy = PrunePolicy(min_strength=request.min_strength)
     summary = caller.store.forgetting.prune(
-        caller.scope(asked.project_id), policy, asked.dry_run, caller.by(), [Memory], caller.progress
+        caller.scope(request.project_id), policy, request.dry_run, caller.by(), [Memory], caller.progress
     )
-    return Decayed(archived=summary.total, dry_run=asked.dry_run, items=summary.items)
+    return Decayed(archived=summary.total, dry_run=request.dry_run, items=summary.items)
 
 
 class Reindex(InProject):
@@ -238,12 +230,12 @@ class Reindex(InProject):
 
 class Reindexed(Output):
     model: str
-    embedded: int = Field(description="How many vectors were made.")
+    embedded: int = Field(description="The number of vectors created.")
 
 
 @operation("memories", Right.ADMIN, takes_long=True, idempotent=True, example={})
-def reindex_memories(caller: Caller, asked: Reindex) -> Reindexed:
-    """Make the vectors that are missing, for the whole store."""
+def reindex_memories(caller: Caller, request: Reindex) -> Reindexed:
+    """Create missing vectors for all memories of the store."""
     caller.require_unlimited("reindexing")
     embedder = caller.store.embedder
     progress = caller.progress

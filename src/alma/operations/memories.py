@@ -1,4 +1,4 @@
-"""Operations on general memories: the Orchestrator's entries and the Layered server's memories, which are one."""
+"""Operations on general memories: create, read, update, delete, list and search."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alma.model.memory import Layer, Memory
 from alma.model.scope import Scope
 from alma.model.slice import Dropped
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, Text, operation
+from alma.operations.base import ASKING_USER, InProject, Limit, Name, Operation, Output, Prose, Share, Text, operation
 
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tags = Annotated[Sequence[Tag], Field(max_length=1_000)]
@@ -21,39 +21,39 @@ Json = Mapping[str, Any]
 Source = Annotated[
     Name | None,
     Field(
-        description="Where the text comes from; what is not from user, agent or system, as web or email, is "
-        "quarantined where it gives orders."
+        description="The provenance of the text. Text that looks like a prompt injection is quarantined unless "
+        "it comes from user, agent or system.",
     ),
 ]
 
 
 class Described(InProject):
-    """What a caller may say of a memory."""
+    """Fields of a memory that a caller can set."""
 
     title: Prose | None = None
     summary: Prose | None = None
     memory_type: Name | None = Field(
-        None, description="decision, task, progress, insight, pattern, error, solution, note, conversation … "
+        None, description="decision, task, progress, insight, pattern, error, solution, note, conversation …"
     )
     category: Annotated[str, StringConstraints(max_length=200)] | None = Field(
-        None, description="Assigned by rules when not given."
+        None, description="Chosen by rules if not given."
     )
     tags: Tags | None = None
-    importance_score: Share | None = Field(None, description="From 0 to 1; assigned by rules when not given.")
-    priority: int | None = Field(None, ge=1, le=10, description="The same on a scale from 1 to 10; give one of both.")
+    importance_score: Share | None = Field(None, description="From 0 to 1; chosen by rules if not given.")
+    priority: int | None = Field(None, ge=1, le=10, description="Importance from 1 to 10; give one of the two.")
     layers: Sequence[Layer] | None = Field(
-        None, max_length=4, description="session, project, global, temporal; chosen by rules when not given."
+        None, max_length=4, description="session, project, global, temporal; chosen by rules if not given."
     )
-    ttl_seconds: float | None = Field(None, gt=0, le=10**10, description="How long it lives.")
-    expires_at: AwareDatetime | None = Field(None, description="When it ends; give this or ttl_seconds.")
-    event_time: AwareDatetime | None = Field(None, description="When what it tells happened.")
-    context_json: Json | None = Field(None, description="Where it comes from: files, line, command …")
+    ttl_seconds: float | None = Field(None, gt=0, le=10**10, description="The lifetime in seconds.")
+    expires_at: AwareDatetime | None = Field(None, description="When it expires; give this or ttl_seconds.")
+    event_time: AwareDatetime | None = Field(None, description="When the event in the text happened.")
+    context_json: Json | None = Field(None, description="Where the memory comes from: files, line, command …")
     source_tool: Annotated[str, StringConstraints(max_length=200)] | None = None
     external_id: Annotated[str, StringConstraints(max_length=200)] | None = None
-    is_private: bool | None = Field(None, description="Seen by its user alone.")
+    is_private: bool | None = Field(None, description="Visible to its user only.")
 
     def said(self) -> dict[str, Any]:
-        """What was given, without whose it is."""
+        """The fields that were given, without the owner."""
         return {
             name: getattr(self, name)
             for name in self.model_fields_set & Described.model_fields.keys() - {"project_id"}
@@ -62,16 +62,16 @@ class Described(InProject):
 
 
 class CreateMemory(Described):
-    content: Text | Json = Field(description="What is remembered: text, or JSON with a text.")
+    content: Text | Json = Field(description="The content: text, or a JSON object with a text.")
     user_id: Name | None = None
     session_id: Name | None = None
-    agent: Name | None = Field(None, description="The agent that remembers it.")
+    agent: Name | None = Field(None, description="The agent that creates the memory.")
     source: Source = None
 
 
 class MemoryKept(Output):
     memory: Memory
-    version: int | None = Field(default=None, description="Counts its changes; an update can insist on it.")
+    version: int | None = Field(default=None, description="Pass it as expected_version to update without conflicts.")
 
 
 @operation(
@@ -79,40 +79,40 @@ class MemoryKept(Output):
     Right.WRITE,
     example={"content": "We chose PostgreSQL for its row locks.", "memory_type": "decision", "tags": ["database"]},
 )
-def create_memory(caller: Caller, asked: CreateMemory) -> MemoryKept:
-    """Remember something: a note, a decision, a solution, a piece of a conversation.
+def create_memory(caller: Caller, request: CreateMemory) -> MemoryKept:
+    """Create a memory: a note, a decision, a solution or a part of a conversation.
 
-    Category, importance and layers are assigned by rules when they are not given, with their reasons in the memory.
+    Category, importance and layers are chosen by rules if they are not given; the memory records the reasons.
     """
-    session = caller.session(asked.session_id, asked.project_id)
-    by = caller.by(user_id=asked.user_id, agent=asked.agent, session_id=session)
-    journal, project = caller.store.journal, caller.project(asked.project_id)
-    memory = journal.create(asked.content, by=by, project_id=project, source=asked.source, **asked.said())
-    # Not the first where it says what was remembered before.
+    session = caller.session(request.session_id, request.project_id)
+    by = caller.by(user_id=request.user_id, agent=request.agent, session_id=session)
+    journal, project = caller.store.journal, caller.project(request.project_id)
+    memory = journal.create(request.content, by=by, project_id=project, source=request.source, **request.said())
+    # The version is not always 1: a duplicate updates the existing memory.
     return MemoryKept(memory=memory, version=journal.version(memory.id, Scope(project_id=project), by=by))
 
 
 class MemoryId(InProject):
     memory_id: Name
-    user_id: Name | None = Field(None, description="Who asks; private memories are seen by their user alone.")
+    user_id: Name | None = ASKING_USER
 
 
 @operation("memories", Right.READ, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
-def get_memory(caller: Caller, asked: MemoryId) -> MemoryKept:
+def get_memory(caller: Caller, request: MemoryId) -> MemoryKept:
     """Read a memory by its id."""
-    scope, by, journal = caller.scope(asked.project_id), caller.by(user_id=asked.user_id), caller.store.journal
-    # The version first: a change in between makes an update fail that insists on it, never succeed by mistake.
-    version = journal.version(asked.memory_id, scope, by=by)
-    return MemoryKept(memory=journal.require(asked.memory_id, scope, by=by), version=version)
+    scope, by, journal = caller.scope(request.project_id), caller.by(user_id=request.user_id), caller.store.journal
+    # Read the version first: a concurrent change then makes an update with expected_version fail.
+    version = journal.version(request.memory_id, scope, by=by)
+    return MemoryKept(memory=journal.require(request.memory_id, scope, by=by), version=version)
 
 
 class UpdateMemory(Described):
     memory_id: Name
     content: Text | Json | None = None
-    is_archived: bool | None = Field(None, description="Put it aside, or back.")
+    is_archived: bool | None = Field(None, description="Archive the memory, or restore it.")
     user_id: Name | None = Field(None, description="Who changes it.")
-    reason: Prose | None = Field(None, description="Why; kept in its history.")
-    expected_version: int | None = Field(default=None, ge=1, description="Refuse if it was changed since this version.")
+    reason: Prose | None = Field(None, description="Why; kept in the history.")
+    expected_version: int | None = Field(default=None, ge=1, description="Fail if the memory has another version.")
     source: Source = None
 
 
@@ -122,29 +122,29 @@ class UpdateMemory(Described):
     idempotent=True,
     example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "title": "Row locks", "reason": "clearer"},
 )
-def update_memory(caller: Caller, asked: UpdateMemory) -> MemoryKept:
-    """Change a memory; what it was before stays in its history."""
-    changes = asked.said()
+def update_memory(caller: Caller, request: UpdateMemory) -> MemoryKept:
+    """Change a memory; the previous version stays in the history."""
+    changes = request.said()
     for name in ("content", "is_archived"):
-        if getattr(asked, name) is not None:
-            changes[name] = getattr(asked, name)
-    scope, by, journal = caller.scope(asked.project_id), caller.by(user_id=asked.user_id), caller.store.journal
+        if getattr(request, name) is not None:
+            changes[name] = getattr(request, name)
+    scope, by, journal = caller.scope(request.project_id), caller.by(user_id=request.user_id), caller.store.journal
     memory = journal.update(
-        asked.memory_id,
+        request.memory_id,
         changes,
         scope,
         by=by,
-        reason=asked.reason or None,
-        expected_version=asked.expected_version,
-        source=asked.source,
+        reason=request.reason or None,
+        expected_version=request.expected_version,
+        source=request.source,
     )
-    return MemoryKept(memory=memory, version=journal.version(asked.memory_id, scope, by=by))
+    return MemoryKept(memory=memory, version=journal.version(request.memory_id, scope, by=by))
 
 
 class DeleteMemory(MemoryId):
-    hard: bool = Field(False, description="Delete it for good; by default it can be restored.")
+    hard: bool = Field(False, description="Delete permanently; otherwise it can be restored.")
     reason: Prose | None = None
-    expected_version: int | None = Field(default=None, ge=1, description="Refuse if it was changed since this version.")
+    expected_version: int | None = Field(default=None, ge=1, description="Fail if the memory has another version.")
 
 
 class Deleted(Output):
@@ -158,18 +158,18 @@ class Deleted(Output):
     destructive=True,
     example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"},
 )
-def delete_memory(caller: Caller, asked: DeleteMemory) -> Deleted:
-    """Delete a memory; softly unless it is to be for good."""
-    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
-    if asked.hard:
+def delete_memory(caller: Caller, request: DeleteMemory) -> Deleted:
+    """Delete a memory, softly by default."""
+    scope, by = caller.scope(request.project_id), caller.by(user_id=request.user_id)
+    if request.hard:
         caller.require(Right.ADMIN)
     deleted = caller.store.journal.delete(
-        asked.memory_id,
+        request.memory_id,
         scope,
         by=by,
-        hard=asked.hard,
-        reason=asked.reason or None,
-        expected_version=asked.expected_version,
+        hard=request.hard,
+        reason=request.reason or None,
+        expected_version=request.expected_version,
     )
     return Deleted(deleted=deleted)
 
@@ -179,17 +179,17 @@ class RestoreMemory(MemoryId):
 
 
 @operation("memories", Right.WRITE, idempotent=True, example={"memory_id": "01a1e0a2b81e7fc49d0ec9b96de703e8"})
-def restore_memory(caller: Caller, asked: RestoreMemory) -> MemoryKept:
-    """Bring a softly deleted memory back."""
-    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
-    memory = caller.store.journal.undelete(asked.memory_id, scope, by=by, reason=asked.reason or None)
+def restore_memory(caller: Caller, request: RestoreMemory) -> MemoryKept:
+    """Restore a softly deleted memory."""
+    scope, by = caller.scope(request.project_id), caller.by(user_id=request.user_id)
+    memory = caller.store.journal.undelete(request.memory_id, scope, by=by, reason=request.reason or None)
     return MemoryKept(memory=memory)
 
 
 class ListMemories(InProject):
-    ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Exactly these, in this order.")
-    where: MemoryFilter | None = Field(None, description="What they must be like.")
-    sort: Sequence[Name] = Field(("-created_at",), max_length=5, description="Fields; a minus sign for falling order.")
+    ids: Sequence[Name] | None = Field(None, max_length=1_000, description="Exactly these memories, in this order.")
+    where: MemoryFilter | None = Field(None, description="A filter.")
+    sort: Sequence[Name] = Field(("-created_at",), max_length=5, description="Sort fields; minus for descending.")
     limit: int = Field(50, ge=1, le=1_000)
     offset: int = Field(0, ge=0, le=10**9)
     cursor: Annotated[str, StringConstraints(max_length=4_000)] | None = None
@@ -199,23 +199,23 @@ class ListMemories(InProject):
 
 class MemoryPage(Output):
     memories: Sequence[Memory]
-    next_cursor: str | None = Field(None, description="Give it as cursor for the next page; missing at the end.")
+    next_cursor: str | None = Field(None, description="Pass it as cursor for the next page; absent on the last page.")
 
 
 @operation("memories", Right.READ, example={"where": {"types": ["decision"], "tags": ["database"]}, "limit": 20})
-def list_memories(caller: Caller, asked: ListMemories) -> MemoryPage:
-    """Read many memories: these ids, or all that a filter lets through, sorted and page by page."""
+def list_memories(caller: Caller, request: ListMemories) -> MemoryPage:
+    """List memories by id or by a filter, sorted and paginated."""
     page = caller.store.journal.batch_read(
-        caller.scope(asked.project_id),
-        by=caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id)),
-        ids=asked.ids,
-        where=asked.where,
-        sort=asked.sort,
-        limit=asked.limit,
-        offset=asked.offset,
-        cursor=asked.cursor,
+        caller.scope(request.project_id),
+        by=caller.by(user_id=request.user_id, session_id=caller.session(request.session_id, request.project_id)),
+        ids=request.ids,
+        where=request.where,
+        sort=request.sort,
+        limit=request.limit,
+        offset=request.offset,
+        cursor=request.cursor,
     )
-    return MemoryPage(memories=page.memories, next_cursor=page.next_cursor)
+    return MemoryPage.from_result(page)
 
 
 class SearchMemories(InProject):
@@ -226,17 +226,17 @@ class SearchMemories(InProject):
     limit: Limit = 10
     user_id: Name | None = None
     session_id: Name | None = None
-    route_layers: bool = Field(False, description="Let the question's words choose the layers.")
-    why_not: Name | None = Field(None, description="The id of a memory: say why it was not found.")
+    route_layers: bool = Field(False, description="Choose the layers to search from the words of the query.")
+    why_not: Name | None = Field(None, description="The id of a memory: explain why it was not found.")
 
 
 class Hit(Output):
     memory: Memory
     score: float
     similarity: float | None = None
-    relevance: float | None = Field(None, description="The probability that it has to do with the query.")
-    why: str = Field(description="What its score is made of.")
-    notes: Sequence[str] = Field((), description="That it was superseded or contradicted, when and by what.")
+    relevance: float | None = Field(None, description="The calibrated probability that the memory is relevant.")
+    why: str = Field(description="The terms of the score.")
+    notes: Sequence[str] = Field((), description="By what the memory was superseded or contradicted, and when.")
 
 
 class Hits(Output):
@@ -247,17 +247,17 @@ class Hits(Output):
 
 
 @operation("memories", Right.READ, example={"query": "Why did we choose PostgreSQL?", "limit": 5})
-def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
-    """Find the memories that answer a question, each with the reasons for its score."""
+def search_memories(caller: Caller, request: SearchMemories) -> Hits:
+    """Search memories by meaning and by words; each hit explains its score."""
     found = caller.store.journal.search(
-        asked.query,
-        caller.scope(asked.project_id),
-        by=caller.by(user_id=asked.user_id, session_id=caller.session(asked.session_id, asked.project_id)),
-        mode=asked.mode,
-        where=asked.where,
-        min_similarity=asked.min_similarity,
-        limit=asked.limit,
-        routed=asked.route_layers,
+        request.query,
+        caller.scope(request.project_id),
+        by=caller.by(user_id=request.user_id, session_id=caller.session(request.session_id, request.project_id)),
+        mode=request.mode,
+        where=request.where,
+        min_similarity=request.min_similarity,
+        limit=request.limit,
+        routed=request.route_layers,
     )
     hits = [
         Hit(
@@ -270,7 +270,7 @@ def search_memories(caller: Caller, asked: SearchMemories) -> Hits:
         )
         for hit in found
     ]
-    why_not = found.why_not(asked.why_not) if asked.why_not else None
+    why_not = found.why_not(request.why_not) if request.why_not else None
     return Hits(hits=hits, mode=found.mode, degraded=found.degraded, why_not=why_not)
 
 
@@ -278,7 +278,7 @@ class BulkDelete(InProject):
     where: MemoryFilter | None = None
     older_than_days: Annotated[float, Field(ge=0, le=365_000)] | None = None
     hard: bool = False
-    dry_run: bool = Field(False, description="Say which they would be, and delete nothing.")
+    dry_run: bool = Field(False, description="List what would be deleted without deleting anything.")
     reason: Prose | None = None
     user_id: Name | None = None
 
@@ -296,20 +296,20 @@ class BulkDeleted(Output):
     takes_long=True,
     example={"where": {"types": ["conversation"]}, "older_than_days": 30, "dry_run": True},
 )
-def bulk_delete(caller: Caller, asked: BulkDelete) -> BulkDeleted:
-    """Delete all memories that a filter lets through or that are older than this."""
-    if asked.hard:
+def bulk_delete(caller: Caller, request: BulkDelete) -> BulkDeleted:
+    """Delete all memories that match a filter or are older than this."""
+    if request.hard:
         caller.require(Right.ADMIN)
     deleted = caller.store.journal.bulk_delete(
-        caller.scope(asked.project_id),
-        where=asked.where,
-        older_than=None if asked.older_than_days is None else timedelta(days=asked.older_than_days),
-        by=caller.by(user_id=asked.user_id),
-        hard=asked.hard,
-        dry_run=asked.dry_run,
-        reason=asked.reason or None,
+        caller.scope(request.project_id),
+        where=request.where,
+        older_than=None if request.older_than_days is None else timedelta(days=request.older_than_days),
+        by=caller.by(user_id=request.user_id),
+        hard=request.hard,
+        dry_run=request.dry_run,
+        reason=request.reason or None,
     )
-    return BulkDeleted(count=deleted.count, ids=deleted.ids, dry_run=deleted.dry_run)
+    return BulkDeleted.from_result(deleted)
 
 
 MEMORIES: tuple[Operation[Any, Any], ...] = (

@@ -1,4 +1,4 @@
-"""Operations on how things hang together: relations of memories, the graph of entities, patterns and gaps."""
+"""Operations on relations between memories, the entity graph, patterns and knowledge gaps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Relate(InProject):
     from_id: Name
     to_id: Name
     relation: Name = Field(
-        description="relates_to, contradicts, builds_on, resolves, supersedes, reply_to … or one of your own"
+        description="relates_to, contradicts, builds_on, resolves, supersedes, reply_to … or a name of your choice"
     )
     strength: Share | None = None
     context: Prose | None = Field(None, description="Why they are related.")
@@ -46,17 +46,17 @@ class RelationKept(Output):
 @operation(
     "relations", Right.WRITE, idempotent=True, example={"from_id": _ID, "to_id": _OTHER, "relation": "supersedes"}
 )
-def relate_memories(caller: Caller, asked: Relate) -> RelationKept:
-    """Say how one memory is related to another."""
-    by = caller.by(user_id=asked.user_id)
-    _see(caller, asked.project_id, by, asked.from_id, asked.to_id)
+def relate_memories(caller: Caller, request: Relate) -> RelationKept:
+    """Relate one memory to another."""
+    by = caller.by(user_id=request.user_id)
+    _see(caller, request.project_id, by, request.from_id, request.to_id)
     made = caller.store.relationships.relate(
-        asked.from_id,
-        asked.to_id,
-        asked.relation,
-        caller.scope(asked.project_id),
-        strength=asked.strength,
-        context=asked.context,
+        request.from_id,
+        request.to_id,
+        request.relation,
+        caller.scope(request.project_id),
+        strength=request.strength,
+        context=request.context,
         by=by,
     )
     return RelationKept(relationship=made)
@@ -80,10 +80,10 @@ class Unrelated(Output):
     destructive=True,
     example={"from_id": _ID, "to_id": _OTHER, "relation": "supersedes"},
 )
-def unrelate_memories(caller: Caller, asked: Unrelate) -> Unrelated:
-    """Take back that one memory is related to another."""
-    scope, by = caller.scope(asked.project_id), caller.by(user_id=asked.user_id)
-    removed = caller.store.relationships.unrelate(asked.from_id, asked.to_id, asked.relation, scope, by)
+def unrelate_memories(caller: Caller, request: Unrelate) -> Unrelated:
+    """Remove a relation between two memories."""
+    scope, by = caller.scope(request.project_id), caller.by(user_id=request.user_id)
+    removed = caller.store.relationships.unrelate(request.from_id, request.to_id, request.relation, scope, by)
     return Unrelated(removed=removed)
 
 
@@ -101,7 +101,7 @@ class RelatedMemory(Output):
     memory: Memory
     relation: str
     depth: int
-    before_id: str = Field(description="The memory it was reached from.")
+    before_id: str = Field(description="The previous memory on the path.")
 
 
 class RelatedMemories(Output):
@@ -109,27 +109,22 @@ class RelatedMemories(Output):
 
 
 @operation("relations", Right.READ, example={"memory_id": _ID, "max_depth": 2})
-def related_memories(caller: Caller, asked: RelatedTo) -> RelatedMemories:
-    """Find the memories that are related to one, up to some steps away."""
-    by = caller.by(user_id=asked.user_id)
-    _see(caller, asked.project_id, by, asked.memory_id)
+def related_memories(caller: Caller, request: RelatedTo) -> RelatedMemories:
+    """List memories related to a memory, up to some hops away."""
+    by = caller.by(user_id=request.user_id)
+    _see(caller, request.project_id, by, request.memory_id)
     found = caller.store.relationships.neighbours(
-        asked.memory_id,
-        caller.scope(asked.project_id),
-        relations=asked.relations,
-        direction=asked.direction,
-        max_depth=asked.max_depth,
-        min_strength=asked.min_strength,
-        limit=asked.limit,
+        request.memory_id,
+        caller.scope(request.project_id),
+        relations=request.relations,
+        direction=request.direction,
+        max_depth=request.max_depth,
+        min_strength=request.min_strength,
+        limit=request.limit,
         by=by,
     )
-    return RelatedMemories(
-        related=[
-            RelatedMemory(memory=each.memory, relation=each.relation, depth=each.depth, before_id=each.before_id)
-            for each in found
-            if caller.may_see(each.memory, by.user_id)
-        ]
-    )
+    seen = [each for each in found if caller.may_see(each.memory, by.user_id)]
+    return RelatedMemories(related=list(map(RelatedMemory.from_result, seen)))
 
 
 class FindPaths(InProject):
@@ -147,18 +142,18 @@ class Paths(Output):
 
 
 @operation("relations", Right.READ, example={"from_id": _ID, "to_id": _OTHER})
-def find_paths(caller: Caller, asked: FindPaths) -> Paths:
-    """Find the ways from one memory to another."""
-    by = caller.by(user_id=asked.user_id)
-    _see(caller, asked.project_id, by, asked.from_id, asked.to_id)
+def find_paths(caller: Caller, request: FindPaths) -> Paths:
+    """Find paths of relations from one memory to another."""
+    by = caller.by(user_id=request.user_id)
+    _see(caller, request.project_id, by, request.from_id, request.to_id)
     found = caller.store.relationships.paths(
-        asked.from_id,
-        asked.to_id,
-        caller.scope(asked.project_id),
-        relations=asked.relations,
-        direction=asked.direction,
-        max_depth=asked.max_depth,
-        limit=asked.limit,
+        request.from_id,
+        request.to_id,
+        caller.scope(request.project_id),
+        relations=request.relations,
+        direction=request.direction,
+        max_depth=request.max_depth,
+        limit=request.limit,
         by=by,
     )
     return Paths(paths=found)
@@ -166,7 +161,7 @@ def find_paths(caller: Caller, asked: FindPaths) -> Paths:
 
 class Detect(InProject):
     memory_id: Name
-    save: bool = Field(False, description="Keep what is found.")
+    save: bool = Field(False, description="Store the relations found.")
     user_id: Name | None = None
 
 
@@ -183,11 +178,13 @@ class DetectedRelations(Output):
 
 
 @operation("relations", Right.WRITE, idempotent=True, example={"memory_id": _ID, "save": False})
-def detect_relations(caller: Caller, asked: Detect) -> DetectedRelations:
-    """Find how a memory is related to others, with the evidence."""
-    by = caller.by(user_id=asked.user_id)
-    _see(caller, asked.project_id, by, asked.memory_id)
-    found = caller.store.relationships.detect(asked.memory_id, caller.scope(asked.project_id), save=asked.save, by=by)
+def detect_relations(caller: Caller, request: Detect) -> DetectedRelations:
+    """Detect how a memory is related to others, with the evidence."""
+    by = caller.by(user_id=request.user_id)
+    _see(caller, request.project_id, by, request.memory_id)
+    found = caller.store.relationships.detect(
+        request.memory_id, caller.scope(request.project_id), save=request.save, by=by
+    )
     return DetectedRelations(
         detected=[
             DetectedRelation(
@@ -207,7 +204,7 @@ def detect_relations(caller: Caller, asked: Detect) -> DetectedRelations:
 
 class FromText(InProject):
     text: Text
-    save: bool = Field(True, description="Put what is found into the graph.")
+    save: bool = Field(True, description="Add what is found to the graph.")
 
 
 class Graph(Output):
@@ -215,30 +212,30 @@ class Graph(Output):
     relationships: Sequence[Relationship] = ()
 
 
-def _graph(caller: Caller, asked_project: str | None) -> StorageGraph:
+def _graph(caller: Caller, project_id: str | None) -> StorageGraph:
     if caller.grant.agent is not None:
-        raise PermissionDeniedError("the graph is all agents' of a project, and this key is limited to one of them")
-    memory = caller.memory(asked_project)
-    # What is added was read from a text that the redactor of the store has seen.
+        raise PermissionDeniedError("the graph belongs to all agents of a project; this key is limited to one agent")
+    memory = caller.memory(project_id)
+    # Texts are redacted before entities are extracted from them.
     return StorageGraph(memory.storage, memory.project_id, caller.by(), redact=None)
 
 
 def _without_orders(
     entities: Sequence[Entity], relationships: Sequence[Relationship]
 ) -> tuple[list[Entity], list[Relationship]]:
-    """What is named, but for quotations that would give orders to whoever reads the graph."""
+    """The entities and relations without names that look like a prompt injection."""
     kept = [entity for entity in entities if injection_in([entity.name]) is None]
     ids = {entity.id for entity in kept}
     return kept, [each for each in relationships if {each.source_id, each.target_id} <= ids]
 
 
 @operation("graph", Right.WRITE, idempotent=True, example={"text": "Ana works at Acme. Acme uses PostgreSQL."})
-def add_to_graph(caller: Caller, asked: FromText) -> Graph:
-    """Find people, organisations, tools and their relations in a text; no language model is needed."""
-    graph = _graph(caller, asked.project_id)
-    cleaned = masking(caller.store.redactor)(asked.text)
+def add_to_graph(caller: Caller, request: FromText) -> Graph:
+    """Extract people, organisations, tools and their relations from a text; no language model is needed."""
+    graph = _graph(caller, request.project_id)
+    cleaned = masking(caller.store.redactor)(request.text)
     entities, relationships = _without_orders(*EntityExtractor().extract(cleaned))
-    if asked.save:
+    if request.save:
         for entity in entities:
             graph.add_entity(entity)
         for relationship in relationships:
@@ -257,10 +254,10 @@ class QueryGraph(InProject):
 
 
 @operation("graph", Right.READ, example={"names": ["Acme"], "max_hops": 2})
-def query_graph(caller: Caller, asked: QueryGraph) -> Graph:
-    """Find entities of the graph and what they are connected with."""
-    query = GraphQuery(**asked.model_dump(exclude={"project_id"}))
-    found = _graph(caller, asked.project_id).query(query)
+def query_graph(caller: Caller, request: QueryGraph) -> Graph:
+    """Find entities of the graph and what they are connected to."""
+    query = GraphQuery(**request.model_dump(exclude={"project_id"}))
+    found = _graph(caller, request.project_id).query(query)
     return Graph(entities=found.entities, relationships=found.relationships)
 
 
@@ -279,18 +276,18 @@ class Mined(Output):
 
 
 @operation("patterns", Right.WRITE, takes_long=True, idempotent=True, example={})
-def mine_patterns(caller: Caller, asked: Mine) -> Mined:
-    """Find what recurs in a project's memories."""
+def mine_patterns(caller: Caller, request: Mine) -> Mined:
+    """Find recurring patterns in a project's memories."""
     if caller.grant.agent is not None:
-        raise PermissionDeniedError("patterns are a whole project's, and this key is limited to one agent of it")
-    project = caller.memory(asked.project_id).project_id
-    made = caller.store.patterns.mine(project, min_occurrences=asked.min_occurrences, by=caller.by())
-    return Mined(created=made.created, updated=made.updated, removed=made.removed, unchanged=made.unchanged)
+        raise PermissionDeniedError("patterns belong to all agents of a project; this key is limited to one agent")
+    project = caller.memory(request.project_id).project_id
+    made = caller.store.patterns.mine(project, min_occurrences=request.min_occurrences, by=caller.by())
+    return Mined.from_result(made)
 
 
 class Similar(InProject):
-    pattern: Text = Field(description="A pattern in words.")
-    user_id: Name | None = Field(None, description="Whose other projects are looked at too.")
+    pattern: Text = Field(description="A description of the pattern.")
+    user_id: Name | None = Field(None, description="Also search the other projects of this user.")
     min_similarity: Share = 0.3
     limit: Limit = 10
 
@@ -300,18 +297,18 @@ class SimilarPatterns(Output):
 
 
 @operation("patterns", Right.READ, example={"pattern": "retry a call that failed"})
-def find_similar_patterns(caller: Caller, asked: Similar) -> SimilarPatterns:
-    """Find patterns like one, in this project and in a user's others."""
-    user = caller.user(asked.user_id)
+def find_similar_patterns(caller: Caller, request: Similar) -> SimilarPatterns:
+    """Find patterns similar to a description, in this project and a user's other projects."""
+    user = caller.user(request.user_id)
     found = caller.store.patterns.find_similar_patterns(
-        asked.pattern,
-        caller.memory(asked.project_id).project_id,
+        request.pattern,
+        caller.memory(request.project_id).project_id,
         user_id=None if caller.grant.project_id else user,
-        limit=asked.limit,
-        min_similarity=asked.min_similarity,
-        within=caller.visible(asked.project_id),
+        limit=request.limit,
+        min_similarity=request.min_similarity,
+        within=caller.visible(request.project_id),
     )
-    # A vector is no JSON, and means nothing to a caller.
+    # Vectors are not part of the result.
     told = [replace(each, pattern=each.pattern.replace(embedding=None)) for each in found]
     return SimilarPatterns(patterns=told)
 
@@ -328,12 +325,12 @@ class InsightList(Output):
 
 
 @operation("patterns", Right.READ, example={"user_id": "ana"})
-def get_cross_project_insights(caller: Caller, asked: Insights) -> InsightList:
+def get_cross_project_insights(caller: Caller, request: Insights) -> InsightList:
     """Find what works in several of a user's projects."""
     if caller.grant.project_id is not None:
         caller.require_unlimited("what is known across projects")
-    given = asked.model_dump(exclude={"user_id"})
-    found = caller.store.patterns.get_cross_project_insights(caller.required_user(asked.user_id), **given)
+    given = request.model_dump(exclude={"user_id"})
+    found = caller.store.patterns.get_cross_project_insights(caller.required_user(request.user_id), **given)
     return InsightList(insights=found)
 
 
@@ -350,18 +347,18 @@ class GapList(Output):
 
 
 @operation("patterns", Right.READ, example={"activity": "deploy the shop", "files": ["deploy.sh"]})
-def suggest_context_gaps(caller: Caller, asked: Gaps) -> GapList:
-    """Say what a project does not know yet and should."""
+def suggest_context_gaps(caller: Caller, request: Gaps) -> GapList:
+    """List knowledge that a project lacks."""
     found = caller.store.gaps.suggest_context_gaps(
-        caller.scope(asked.project_id), activity=asked.activity, files=asked.files, limit=asked.limit
+        caller.scope(request.project_id), activity=request.activity, files=request.files, limit=request.limit
     )
     return GapList(gaps=found)
 
 
-def _see(caller: Caller, asked_project: str | None, by: Attribution, *memory_ids: str) -> None:
-    """Refuse what the caller may not see, as if it were not there."""
+def _see(caller: Caller, project_id: str | None, by: Attribution, *memory_ids: str) -> None:
+    """Raise NotFoundError for memories that the caller may not see."""
     for memory_id in memory_ids:
-        caller.store.journal.require(memory_id, caller.scope(asked_project), by=by)
+        caller.store.journal.require(memory_id, caller.scope(project_id), by=by)
 
 
 RELATIONS: tuple[Operation[Any, Any], ...] = (

@@ -1,4 +1,4 @@
-"""Operations on sessions: opening, switching and ending them, what they hold in mind, and what they hand over."""
+"""Operations on sessions: create, switch and end them, working memory, handoffs and agent states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session, SessionHandoff
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Limit, Name, Operation, Output, Prose, Share, operation
+from alma.operations.base import ASKING_USER, InProject, Limit, Name, Operation, Output, Prose, Share, operation
 from alma.session.manager import SessionManager
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
@@ -33,29 +33,29 @@ class CreateSession(InProject):
     git_commit: Label | None = None
     working_directory: Prose | None = None
     context: Mapping[str, Any] | None = None
-    session_id: Name | None = Field(None, description="An id of your own; one is made otherwise.")
+    session_id: Name | None = Field(None, description="An id of your choice; generated if not given.")
 
 
 class SessionOpen(Output):
     session: Session
-    previous: Session | None = Field(default=None, description="The session that was left, when switching.")
+    previous: Session | None = Field(default=None, description="The previous session, after a switch.")
 
 
 @operation(
     "sessions", Right.WRITE, example={"name": "Fix the login", "goal": "Users stay logged in", "agent": "helena"}
 )
-def create_session(caller: Caller, asked: CreateSession) -> SessionOpen:
-    """Open a session, which memories and agent states can belong to."""
-    caller.session(asked.parent_session_id, asked.project_id)
+def create_session(caller: Caller, request: CreateSession) -> SessionOpen:
+    """Create a session, to which memories and agent states can belong."""
+    caller.session(request.parent_session_id, request.project_id)
     own = {"project_id", "user_id", "agent", "context"}
     made = caller.store.sessions.create(
-        project_id=caller.project(asked.project_id),
-        user_id=caller.user(asked.user_id),
-        agent=caller.any_agent(asked.agent),
-        context=dict(asked.context) if asked.context is not None else None,
-        by=caller.by(user_id=asked.user_id, agent=asked.agent),
-        visible=caller.scope(asked.project_id) if caller.grant.is_limited else Scope.everywhere(),
-        **asked.model_dump(exclude=own),
+        project_id=caller.project(request.project_id),
+        user_id=caller.user(request.user_id),
+        agent=caller.any_agent(request.agent),
+        context=dict(request.context) if request.context is not None else None,
+        by=caller.by(user_id=request.user_id, agent=request.agent),
+        visible=caller.scope(request.project_id) if caller.grant.is_limited else Scope.everywhere(),
+        **request.model_dump(exclude=own),
     )
     return SessionOpen(session=made)
 
@@ -65,14 +65,14 @@ class SessionId(InProject):
 
 
 @operation("sessions", Right.READ, example={"session_id": _ID})
-def get_session(caller: Caller, asked: SessionId) -> SessionOpen:
+def get_session(caller: Caller, request: SessionId) -> SessionOpen:
     """Read a session."""
-    return SessionOpen(session=caller.store.sessions.require(asked.session_id, caller.scope(asked.project_id)))
+    return SessionOpen(session=caller.store.sessions.require(request.session_id, caller.scope(request.project_id)))
 
 
 class ListSessions(InProject):
-    active: bool | None = Field(None, description="Only open ones, or only ended ones.")
-    archived: bool | None = Field(False, description="Also the archived ones with null.")
+    active: bool | None = Field(None, description="true for open sessions only, false for ended ones only.")
+    archived: bool | None = Field(False, description="false without archived ones, true for these only, null for all.")
     session_type: Name | None = None
     agent: Name | None = None
     limit: Limit = 20
@@ -83,38 +83,38 @@ class SessionList(Output):
 
 
 @operation("sessions", Right.READ, example={"active": True})
-def list_sessions(caller: Caller, asked: ListSessions) -> SessionList:
-    """List sessions, the newest first."""
-    scope = caller.scope(asked.project_id, agent=asked.agent)
+def list_sessions(caller: Caller, request: ListSessions) -> SessionList:
+    """List sessions, newest first."""
+    scope = caller.scope(request.project_id, agent=request.agent)
     found = caller.store.sessions.find(
-        scope, active=asked.active, archived=asked.archived, session_type=asked.session_type, limit=asked.limit
+        scope, active=request.active, archived=request.archived, session_type=request.session_type, limit=request.limit
     )
     return SessionList(sessions=found)
 
 
 class SwitchSession(SessionId):
-    reopen: bool = Field(False, description="Open it again if it was ended.")
+    reopen: bool = Field(False, description="Reopen the session if it has ended.")
 
 
 @operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID})
-def switch_session(caller: Caller, asked: SwitchSession) -> SessionOpen:
-    """Make another session the current one."""
-    scope = caller.scope(asked.project_id)
-    switched = caller.store.sessions.switch(asked.session_id, scope, reopen=asked.reopen, by=caller.by())
-    return SessionOpen(session=switched.session, previous=switched.previous)
+def switch_session(caller: Caller, request: SwitchSession) -> SessionOpen:
+    """Switch to another session, which becomes the current one."""
+    scope = caller.scope(request.project_id)
+    switched = caller.store.sessions.switch(request.session_id, scope, reopen=request.reopen, by=caller.by())
+    return SessionOpen.from_result(switched)
 
 
 class EndSession(SessionId):
-    summary: Prose | None = Field(None, description="What came of it; its most telling sentences otherwise.")
-    archive: bool = Field(False, description="Put it away as well.")
+    summary: Prose | None = Field(None, description="A summary; otherwise made of the session's own sentences.")
+    archive: bool = Field(False, description="Also archive the session.")
 
 
 @operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID, "summary": "Fixed.", "archive": False})
-def end_session(caller: Caller, asked: EndSession) -> SessionOpen:
-    """End a session, with a summary."""
-    scope = caller.scope(asked.project_id)
+def end_session(caller: Caller, request: EndSession) -> SessionOpen:
+    """End a session and store its summary."""
+    scope = caller.scope(request.project_id)
     ended = caller.store.sessions.end(
-        asked.session_id, scope, summary=asked.summary, archive=asked.archive, by=caller.by()
+        request.session_id, scope, summary=request.summary, archive=request.archive, by=caller.by()
     )
     return SessionOpen(session=ended)
 
@@ -124,23 +124,20 @@ class SessionRemoved(Output):
 
 
 @operation("sessions", Right.DELETE, destructive=True, idempotent=True, example={"session_id": _ID})
-def delete_session(caller: Caller, asked: SessionId) -> SessionRemoved:
-    """Delete a session; the knowledge it led to stays."""
-    scope = caller.scope(asked.project_id)
-    return SessionRemoved(deleted=caller.store.sessions.delete(asked.session_id, scope, caller.by()))
+def delete_session(caller: Caller, request: SessionId) -> SessionRemoved:
+    """Delete a session; the knowledge learned in it is kept."""
+    scope = caller.scope(request.project_id)
+    return SessionRemoved(deleted=caller.store.sessions.delete(request.session_id, scope, caller.by()))
 
 
 # ---------------------------------------------------------------------- working memory
 
 
-_ASKING = Field(None, description="Who asks; private memories are seen by their user alone.")
-
-
 class HoldMemories(SessionId):
     memory_ids: Ids
-    pinned: bool = Field(False, description="Never give it up for room.")
-    max_tokens: int | None = Field(None, ge=1, le=10**7, description="How much the context window holds.")
-    user_id: Name | None = _ASKING
+    pinned: bool = Field(False, description="Never evict these memories.")
+    max_tokens: int | None = Field(None, ge=1, le=10**7, description="The size of the context window in tokens.")
+    user_id: Name | None = ASKING_USER
 
 
 class InMind(Output):
@@ -149,7 +146,7 @@ class InMind(Output):
     tokens: int
     max_tokens: int
     prompt: str
-    evicted: Sequence[LeftOut] = Field((), description="What had to go for room, and why.")
+    evicted: Sequence[LeftOut] = Field((), description="The memories that were evicted, with the reason.")
 
 
 def _in_mind(held: Any) -> InMind:
@@ -164,30 +161,30 @@ def _in_mind(held: Any) -> InMind:
 
 
 @operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID, "memory_ids": [_ID]})
-def hold_memories(caller: Caller, asked: HoldMemories) -> InMind:
-    """Hold memories in a session's context window; the least useful go when there is no room."""
+def hold_memories(caller: Caller, request: HoldMemories) -> InMind:
+    """Add memories to a session's working set; the least useful ones are evicted when it is full."""
     held = caller.store.working.hold(
-        asked.session_id,
-        asked.memory_ids,
-        caller.scope(asked.project_id),
-        max_tokens=asked.max_tokens,
-        pinned=asked.pinned,
-        by=caller.by(user_id=asked.user_id),
+        request.session_id,
+        request.memory_ids,
+        caller.scope(request.project_id),
+        max_tokens=request.max_tokens,
+        pinned=request.pinned,
+        by=caller.by(user_id=request.user_id),
     )
     return _in_mind(held)
 
 
 class WorkingSetOf(SessionId):
     max_tokens: int | None = Field(None, ge=1, le=10**7)
-    user_id: Name | None = _ASKING
+    user_id: Name | None = ASKING_USER
 
 
 @operation("sessions", Right.READ, example={"session_id": _ID})
-def working_set(caller: Caller, asked: WorkingSetOf) -> InMind:
-    """Read what a session holds in its context window."""
-    scope = caller.scope(asked.project_id)
-    by = caller.by(user_id=asked.user_id)
-    return _in_mind(caller.store.working.working_set(asked.session_id, scope, asked.max_tokens, by))
+def working_set(caller: Caller, request: WorkingSetOf) -> InMind:
+    """Read the memories in a session's working set."""
+    scope = caller.scope(request.project_id)
+    by = caller.by(user_id=request.user_id)
+    return _in_mind(caller.store.working.working_set(request.session_id, scope, request.max_tokens, by))
 
 
 class ReleaseMemories(SessionId):
@@ -199,10 +196,10 @@ class Released(Output):
 
 
 @operation("sessions", Right.WRITE, idempotent=True, example={"session_id": _ID, "memory_ids": [_ID]})
-def release_memories(caller: Caller, asked: ReleaseMemories) -> Released:
-    """Let memories go from a session's context window; they are not forgotten."""
-    scope = caller.scope(asked.project_id)
-    gone = caller.store.working.release(asked.session_id, asked.memory_ids, scope, caller.by())
+def release_memories(caller: Caller, request: ReleaseMemories) -> Released:
+    """Remove memories from a session's working set; they are not deleted."""
+    scope = caller.scope(request.project_id)
+    gone = caller.store.working.release(request.session_id, request.memory_ids, scope, caller.by())
     return Released(released=gone)
 
 
@@ -224,13 +221,13 @@ class CreateHandoff(SessionId):
 
 class HandedOver(Output):
     handoff: SessionHandoff | None = None
-    quick_reload: str = Field("", description="What the next session needs to know, as text.")
+    quick_reload: str = Field("", description="The handoff as text for the next session.")
 
 
-def _manager(caller: Caller, asked_project: str | None) -> SessionManager:
-    memory = caller.memory(asked_project)
-    # Keys are given for agents by their exact names.
-    user_id = caller.scope(asked_project).user_id
+def _manager(caller: Caller, project_id: str | None) -> SessionManager:
+    memory = caller.memory(project_id)
+    # Grants name agents exactly, so names are compared case-sensitively.
+    user_id = caller.scope(project_id).user_id
     return SessionManager(memory.project_id, memory.storage, memory.screen, any_case=False, user_id=user_id)
 
 
@@ -239,12 +236,12 @@ def _manager(caller: Caller, asked_project: str | None) -> SessionManager:
     Right.WRITE,
     example={"session_id": _ID, "agent": "helena", "last_action": "wrote the test", "next_steps": ["make it pass"]},
 )
-def create_handoff(caller: Caller, asked: CreateHandoff) -> HandedOver:
-    """Leave word for whoever goes on: what was done, what is next, what is in the way."""
-    manager, agent = _manager(caller, asked.project_id), caller.agent(asked.agent)
-    caller.session(asked.session_id, asked.project_id)
-    given = asked.model_dump(exclude={"project_id", "agent", "session_id"})
-    handoff = manager.create_handoff(agent, asked.session_id, **given)
+def create_handoff(caller: Caller, request: CreateHandoff) -> HandedOver:
+    """Store a handoff for the next session: what was done, what is next, and what is blocked."""
+    manager, agent = _manager(caller, request.project_id), caller.agent(request.agent)
+    caller.session(request.session_id, request.project_id)
+    given = request.model_dump(exclude={"project_id", "agent", "session_id"})
+    handoff = manager.create_handoff(agent, request.session_id, **given)
     return HandedOver(handoff=handoff, quick_reload=manager.get_quick_reload(agent))
 
 
@@ -254,10 +251,10 @@ class LatestHandoff(InProject):
 
 
 @operation("sessions", Right.READ, example={"agent": "helena"})
-def latest_handoff(caller: Caller, asked: LatestHandoff) -> HandedOver:
-    """Read what the last session of an agent left for the next."""
-    manager, agent = _manager(caller, asked.project_id), caller.agent(asked.agent)
-    reload = manager.get_quick_reload(agent, asked.max_tokens)
+def latest_handoff(caller: Caller, request: LatestHandoff) -> HandedOver:
+    """Read the latest handoff of an agent."""
+    manager, agent = _manager(caller, request.project_id), caller.agent(request.agent)
+    reload = manager.get_quick_reload(agent, request.max_tokens)
     return HandedOver(handoff=manager.get_latest_handoff(agent), quick_reload=reload)
 
 
@@ -266,13 +263,13 @@ def latest_handoff(caller: Caller, asked: LatestHandoff) -> HandedOver:
 
 class StateOf(InProject):
     agent: Name
-    session_id: Name | None = Field(None, description="The state in one session; the agent's own otherwise.")
+    session_id: Name | None = Field(None, description="The state in a session; default: outside of any session.")
 
 
 class SaveState(StateOf):
     state: Mapping[str, Any]
     ttl_seconds: float | None = Field(None, gt=0, le=10**10)
-    merge: bool = Field(False, description="Change only the keys that are given.")
+    merge: bool = Field(False, description="Change only the given keys.")
 
 
 class StateKept(Output):
@@ -283,38 +280,38 @@ class StateCleared(Output):
     cleared: bool
 
 
-def _state_owner(caller: Caller, asked: StateOf) -> tuple[str, str | None]:
-    """Whose state it is. One outside of sessions is the agent's in the whole store, not a project's or a user's."""
-    if asked.session_id is None and (caller.grant.project_id or caller.grant.user_id):
+def _state_owner(caller: Caller, request: StateOf) -> tuple[str, str | None]:
+    """The agent and session of a state; a state without a session belongs to the whole store."""
+    if request.session_id is None and (caller.grant.project_id or caller.grant.user_id):
         caller.require_unlimited("an agent's state outside of any session")
-    return caller.agent(asked.agent), caller.session(asked.session_id, asked.project_id)
+    return caller.agent(request.agent), caller.session(request.session_id, request.project_id)
 
 
 @operation("sessions", Right.WRITE, idempotent=True, example={"agent": "helena", "state": {"step": 3}})
-def save_agent_state(caller: Caller, asked: SaveState) -> StateKept:
-    """Keep where an agent left off."""
-    agent, session = _state_owner(caller, asked)
+def save_agent_state(caller: Caller, request: SaveState) -> StateKept:
+    """Save the state of an agent, to continue later."""
+    agent, session = _state_owner(caller, request)
     kept = caller.store.states.save(
         agent,
-        dict(asked.state),
+        dict(request.state),
         session,
-        ttl_seconds=asked.ttl_seconds,
-        merge=asked.merge,
-        by=caller.by(agent=asked.agent, session_id=session),
+        ttl_seconds=request.ttl_seconds,
+        merge=request.merge,
+        by=caller.by(agent=request.agent, session_id=session),
     )
     return StateKept(state=kept)
 
 
 @operation("sessions", Right.READ, example={"agent": "helena"})
-def load_agent_state(caller: Caller, asked: StateOf) -> StateKept:
-    """Read where an agent left off."""
-    return StateKept(state=caller.store.states.load(*_state_owner(caller, asked)))
+def load_agent_state(caller: Caller, request: StateOf) -> StateKept:
+    """Read the saved state of an agent."""
+    return StateKept(state=caller.store.states.load(*_state_owner(caller, request)))
 
 
 @operation("sessions", Right.DELETE, destructive=True, idempotent=True, example={"agent": "helena"})
-def clear_agent_state(caller: Caller, asked: StateOf) -> StateCleared:
-    """Forget where an agent left off."""
-    return StateCleared(cleared=caller.store.states.clear(*_state_owner(caller, asked), by=caller.by()))
+def clear_agent_state(caller: Caller, request: StateOf) -> StateCleared:
+    """Delete the saved state of an agent."""
+    return StateCleared(cleared=caller.store.states.clear(*_state_owner(caller, request), by=caller.by()))
 
 
 SESSIONS: tuple[Operation[Any, Any], ...] = (

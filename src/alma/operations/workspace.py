@@ -1,4 +1,4 @@
-"""Operations on the workspace: projects, people, settings and the work that is to be done."""
+"""Operations on the workspace: projects, users, settings and work items."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Ids = Annotated[Sequence[Name], Field(max_length=1_000)]
 
 
 class InitializeProject(Input):
-    user_id: Name | None = Field(None, description="Whose project it is; the key's user when not given.")
+    user_id: Name | None = Field(None, description="The owner; default: the key's user.")
     name: Name | None = None
     path: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
-        None, description="Its folder on this machine, from which language and framework are told."
+        None, description="The project directory on this machine, to detect language and framework."
     )
-    project_id: Name | None = Field(None, description="An id of your own; one is made otherwise.")
+    project_id: Name | None = Field(None, description="An id of your choice; generated if not given.")
     description: Prose | None = None
     language: Label | None = None
     framework: Label | None = None
@@ -39,17 +39,17 @@ class ProjectKept(Output):
 
 
 @operation("projects", Right.WRITE, idempotent=True, example={"user_id": "ana", "name": "shop", "language": "python"})
-def initialize_project(caller: Caller, asked: InitializeProject) -> ProjectKept:
-    """Make a project known, or bring what is known of it up to date."""
-    if asked.path is not None and not caller.is_local:
-        raise PermissionDeniedError("a folder can only be read from the machine it is on: leave path out")
-    project_id = caller.project(asked.project_id) if caller.grant.project_id else asked.project_id
+def initialize_project(caller: Caller, request: InitializeProject) -> ProjectKept:
+    """Create a project, or update what is known about it."""
+    if request.path is not None and not caller.is_local:
+        raise PermissionDeniedError("a directory can only be read from the machine it is on: leave path out")
+    project_id = caller.project(request.project_id) if caller.grant.project_id else request.project_id
     made = caller.store.projects.initialize(
-        caller.required_user(asked.user_id),
+        caller.required_user(request.user_id),
         project_id=project_id,
-        config=dict(asked.config) if asked.config is not None else None,
-        by=caller.by(user_id=asked.user_id),
-        **asked.model_dump(exclude={"user_id", "project_id", "config"}),
+        config=dict(request.config) if request.config is not None else None,
+        by=caller.by(user_id=request.user_id),
+        **request.model_dump(exclude={"user_id", "project_id", "config"}),
     )
     return ProjectKept(project=made)
 
@@ -64,9 +64,9 @@ class ProjectList(Output):
 
 
 @operation("projects", Right.READ, example={"user_id": "ana"})
-def list_projects(caller: Caller, asked: ProjectsOf) -> ProjectList:
+def list_projects(caller: Caller, request: ProjectsOf) -> ProjectList:
     """List a user's projects."""
-    found = caller.store.projects.list_all(caller.required_user(asked.user_id), asked.active_only)
+    found = caller.store.projects.list_all(caller.required_user(request.user_id), request.active_only)
     only = caller.grant.project_id
     return ProjectList(projects=[project for project in found if only in (None, project.id)])
 
@@ -80,11 +80,11 @@ class ProjectCounts(Output):
 
 
 @operation("projects", Right.READ, example={})
-def get_project_stats(caller: Caller, asked: StatsOfProject) -> ProjectCounts:
-    """Count what a project remembers, and how its tasks went."""
+def get_project_stats(caller: Caller, request: StatsOfProject) -> ProjectCounts:
+    """Count what a project remembers, and the outcomes of its tasks."""
     if caller.grant.agent is not None:
-        raise PermissionDeniedError("a project's numbers are all its agents', and this key is limited to one of them")
-    return ProjectCounts(stats=caller.store.projects.stats(caller.memory(asked.project_id).project_id))
+        raise PermissionDeniedError("project statistics cover all agents, and this key is limited to one agent")
+    return ProjectCounts(stats=caller.store.projects.stats(caller.memory(request.project_id).project_id))
 
 
 # ---------------------------------------------------------------------- people
@@ -104,39 +104,39 @@ class UserKept(Output):
 
 
 @operation("users", Right.ADMIN, example={"username": "ana", "user_id": "ana", "display_name": "Ana"})
-def create_user(caller: Caller, asked: CreateUser) -> UserKept:
-    """Make a person known."""
+def create_user(caller: Caller, request: CreateUser) -> UserKept:
+    """Create a user."""
     caller.require_unlimited("making a user")
-    return UserKept(user=caller.store.users.create(by=caller.by(), **_plain(asked)))
+    return UserKept(user=caller.store.users.create(by=caller.by(), **_plain(request)))
 
 
 class UserId(Input):
-    user_id: Name | None = Field(None, description="The user; the key's own when not given.")
+    user_id: Name | None = Field(None, description="The user; default: the key's user.")
 
 
 @operation("users", Right.READ, example={"user_id": "ana"})
-def get_user(caller: Caller, asked: UserId) -> UserKept:
-    """Read a person's profile."""
-    return UserKept(user=caller.store.users.require(caller.required_user(asked.user_id)))
+def get_user(caller: Caller, request: UserId) -> UserKept:
+    """Read a user's profile."""
+    return UserKept(user=caller.store.users.require(caller.required_user(request.user_id)))
 
 
 class UpdateUser(UserId):
     email: Label | None = None
     display_name: Prose | None = None
-    profile: Mapping[str, Any] | None = Field(None, description="Keys to change; null removes one.")
-    preferences: Mapping[str, Any] | None = Field(None, description="Keys to change; null removes one.")
+    profile: Mapping[str, Any] | None = Field(None, description="Keys to change; null removes a key.")
+    preferences: Mapping[str, Any] | None = Field(None, description="Keys to change; null removes a key.")
 
 
 @operation("users", Right.WRITE, idempotent=True, example={"user_id": "ana", "profile": {"language": "pt"}})
-def update_user(caller: Caller, asked: UpdateUser) -> UserKept:
-    """Change a person's profile; a user that is not known yet becomes known."""
-    users, user_id, by = caller.store.users, caller.required_user(asked.user_id), caller.by()
+def update_user(caller: Caller, request: UpdateUser) -> UserKept:
+    """Change a user's profile; an unknown user is created."""
+    users, user_id, by = caller.store.users, caller.required_user(request.user_id), caller.by()
     user = users.ensure(user_id, by)
-    if asked.profile is not None:
-        user = users.merge_profile(user_id, asked.profile, by)
-    if asked.preferences is not None:
-        user = users.merge_preferences(user_id, asked.preferences, by)
-    plain = {name: value for name in ("email", "display_name") if (value := getattr(asked, name)) is not None}
+    if request.profile is not None:
+        user = users.merge_profile(user_id, request.profile, by)
+    if request.preferences is not None:
+        user = users.merge_preferences(user_id, request.preferences, by)
+    plain = {name: value for name in ("email", "display_name") if (value := getattr(request, name)) is not None}
     return UserKept(user=users.update(user_id, by, **plain) if plain else user)
 
 
@@ -147,7 +147,7 @@ class SettingShown(Output):
     key: str
     value: bool | int | float | str
     default: bool | int | float | str
-    source: str = Field(description="Where the value comes from: the default, the system or the user.")
+    source: str = Field(description="Where the value comes from: default, system or user.")
     description: str
     is_user_configurable: bool
 
@@ -162,9 +162,9 @@ def _shown(setting: Any) -> SettingShown:
 
 
 @operation("settings", Right.READ, example={})
-def list_settings(caller: Caller, asked: UserId) -> SettingList:
-    """List the settings in force, for all or for a user."""
-    found = caller.store.settings.list_all(caller.user(asked.user_id))
+def list_settings(caller: Caller, request: UserId) -> SettingList:
+    """List the effective settings, for all users or for one."""
+    found = caller.store.settings.list_all(caller.user(request.user_id))
     return SettingList(settings=[_shown(setting) for setting in found])
 
 
@@ -174,13 +174,13 @@ class SetSetting(UserId):
 
 
 @operation("settings", Right.WRITE, idempotent=True, example={"key": "max_memories_per_session", "value": 500})
-def set_setting(caller: Caller, asked: SetSetting) -> SettingShown:
-    """Change a setting, for all or for a user."""
-    user = caller.user(asked.user_id)
+def set_setting(caller: Caller, request: SetSetting) -> SettingShown:
+    """Change a setting, for all users or for one."""
+    user = caller.user(request.user_id)
     if user is None:
         caller.require(Right.ADMIN)
         caller.require_unlimited("a setting for all")
-    return _shown(caller.store.settings.set(asked.key, asked.value, user, caller.by()))
+    return _shown(caller.store.settings.set(request.key, request.value, user, caller.by()))
 
 
 # ---------------------------------------------------------------------- work
@@ -202,26 +202,26 @@ class WorkItemKept(Output):
     item: WorkItem | None = None
 
 
-def _tracker(caller: Caller, asked_project: str | None) -> ProgressTracker:
-    memory = caller.memory(asked_project)
+def _tracker(caller: Caller, project_id: str | None) -> ProgressTracker:
+    memory = caller.memory(project_id)
     return ProgressTracker(memory.project_id, memory.storage, memory.screen)
 
 
 def _reachable(caller: Caller, tracker: ProgressTracker, ids: Sequence[str]) -> None:
-    """A key that is limited to an agent reaches its items alone."""
+    """Raise NotFoundError for items outside of a key that is limited to an agent."""
     for item_id in ids if caller.grant.agent else ():
         if tracker.require_item(item_id).agent != caller.grant.agent:
             raise NotFoundError("work_item", item_id)
 
 
 @operation("work", Right.WRITE, example={"title": "Write the export test", "priority": 80, "agent": "helena"})
-def create_work_item(caller: Caller, asked: CreateWorkItem) -> WorkItemKept:
-    """Note down something to be done."""
-    tracker = _tracker(caller, asked.project_id)
-    _reachable(caller, tracker, [*asked.blocked_by, *([asked.parent_id] if asked.parent_id else [])])
-    given = asked.model_dump(exclude={"project_id", "agent"})
+def create_work_item(caller: Caller, request: CreateWorkItem) -> WorkItemKept:
+    """Create a work item."""
+    tracker = _tracker(caller, request.project_id)
+    _reachable(caller, tracker, [*request.blocked_by, *([request.parent_id] if request.parent_id else [])])
+    given = request.model_dump(exclude={"project_id", "agent"})
     return WorkItemKept(
-        item=tracker.create_work_item(agent=caller.any_agent(asked.agent), by=caller.by(agent=asked.agent), **given)
+        item=tracker.create_work_item(agent=caller.any_agent(request.agent), by=caller.by(agent=request.agent), **given)
     )
 
 
@@ -236,10 +236,10 @@ class WorkItemList(Output):
 
 
 @operation("work", Right.READ, example={"status": "pending"})
-def list_work_items(caller: Caller, asked: WorkItems) -> WorkItemList:
-    """List what is to be done, and what was."""
-    found = _tracker(caller, asked.project_id).get_items(asked.status, caller.any_agent(asked.agent))
-    return WorkItemList(items=found[: asked.limit])
+def list_work_items(caller: Caller, request: WorkItems) -> WorkItemList:
+    """List work items."""
+    found = _tracker(caller, request.project_id).get_items(request.status, caller.any_agent(request.agent))
+    return WorkItemList(items=found[: request.limit])
 
 
 class UpdateWorkItem(InProject):
@@ -249,11 +249,11 @@ class UpdateWorkItem(InProject):
 
 
 @operation("work", Right.WRITE, idempotent=True, example={"item_id": _ID, "status": "done"})
-def update_work_item(caller: Caller, asked: UpdateWorkItem) -> WorkItemKept:
-    """Say how far something is; what waited on it is free when it is done."""
-    tracker = _tracker(caller, asked.project_id)
-    _reachable(caller, tracker, [asked.item_id])
-    return WorkItemKept(item=tracker.update_status(asked.item_id, asked.status, asked.note, caller.by()))
+def update_work_item(caller: Caller, request: UpdateWorkItem) -> WorkItemKept:
+    """Set the status of a work item; completing it unblocks the items that wait for it."""
+    tracker = _tracker(caller, request.project_id)
+    _reachable(caller, tracker, [request.item_id])
+    return WorkItemKept(item=tracker.update_status(request.item_id, request.status, request.note, caller.by()))
 
 
 class NextWorkItem(InProject):
@@ -262,10 +262,10 @@ class NextWorkItem(InProject):
 
 
 @operation("work", Right.READ, example={"strategy": "quick_win"})
-def next_work_item(caller: Caller, asked: NextWorkItem) -> WorkItemKept:
-    """Say what to do next."""
-    tracker = _tracker(caller, asked.project_id)
-    return WorkItemKept(item=tracker.get_next_item(asked.strategy, caller.any_agent(asked.agent)))
+def next_work_item(caller: Caller, request: NextWorkItem) -> WorkItemKept:
+    """Recommend the next work item."""
+    tracker = _tracker(caller, request.project_id)
+    return WorkItemKept(item=tracker.get_next_item(request.strategy, caller.any_agent(request.agent)))
 
 
 class ProgressOf(InProject):
@@ -283,9 +283,9 @@ class ProgressMade(Output):
 
 
 @operation("work", Right.READ, example={})
-def progress_summary(caller: Caller, asked: ProgressOf) -> ProgressMade:
-    """Sum up how far the work is."""
-    made = _summary(caller, _tracker(caller, asked.project_id), caller.any_agent(asked.agent))
+def progress_summary(caller: Caller, request: ProgressOf) -> ProgressMade:
+    """Summarize the progress of the work items."""
+    made = _summary(caller, _tracker(caller, request.project_id), caller.any_agent(request.agent))
     names = ("total", "done", "in_progress", "blocked", "failed", "completion")
     return ProgressMade(summary=made.to_prompt(), **{name: getattr(made, name) for name in names})
 
@@ -293,13 +293,13 @@ def progress_summary(caller: Caller, asked: ProgressOf) -> ProgressMade:
 def _summary(caller: Caller, tracker: ProgressTracker, agent: str | None) -> ProgressSummary:
     if caller.grant.agent is None:
         return tracker.get_progress_summary(agent)
-    # A summary names what an item waits for, and a key that is limited to an agent reaches its items alone.
+    # A summary names the items that an item waits for, and a limited key may only see its own agent's items.
     reachable = [item for item in tracker.get_items() if is_for(item, caller.grant.agent)]
     return ProgressSummary.of(tracker.project_id, agent, reachable)
 
 
-def _plain(asked: Input) -> dict[str, Any]:
-    return {name: value for name, value in asked.model_dump().items() if value is not None}
+def _plain(request: Input) -> dict[str, Any]:
+    return {name: value for name, value in request.model_dump().items() if value is not None}
 
 
 WORKSPACE: tuple[Operation[Any, Any], ...] = (

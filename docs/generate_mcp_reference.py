@@ -11,7 +11,7 @@ from mcp_types import Tool
 from alma.mcp.prompts import Prompts
 from alma.mcp.resources import Resources
 from alma.mcp.server import Options
-from alma.mcp.tools import Toolbox
+from alma.mcp.tools import Toolset
 
 TARGET = Path(__file__).parent / "reference" / "mcp.md"
 
@@ -22,7 +22,7 @@ def reference() -> str:
 
 
 def _page() -> Iterator[str]:
-    small, full = Toolbox("small"), Toolbox("full")
+    small, full = Toolset("small"), Toolset("full")
     yield "# MCP server"
     yield ""
     yield "What [the MCP server](../how-to/mcp.md) offers, made by `python docs/generate_mcp_reference.py`."

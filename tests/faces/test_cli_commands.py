@@ -87,7 +87,7 @@ def test_what_is_forgotten_comes_back_until_it_is_purged(folder: Path) -> None:
     outcome = run(*LESSON, "--json").json["outcome"]["id"]
     dry = run("forget", "--older-than-days", "0", "--dry-run")
     assert outcome in dry.stdout
-    assert dry.stdout.endswith("1 would be forgotten; nothing was changed\n")
+    assert dry.stdout.endswith("1 would be archived; nothing was changed\n")
     assert run("forget", "--older-than-days", "0").stdout.startswith("1 forgotten")
     assert run("stats", "--json").json["counts"]["outcomes_count"] == 0
     assert run("restore", outcome).stdout == f"{outcome} is back\n"
@@ -405,7 +405,7 @@ def test_init_writes_what_opens_and_keeps_what_is_there(tmp_path: Path, monkeypa
 
 
 def test_the_doctor_says_what_is_wrong_and_what_to_do(folder: Path) -> None:
-    assert run("doctor", "--deep").stdout.endswith("Everything that was checked works.\n")
+    assert run("doctor", "--deep").stdout.endswith("All checks passed.\n")
     with open_existing(".alma/alma.db") as storage:
         storage.save(make.a_heuristic(project_id="shop"))
     lacking = run("doctor")
@@ -420,7 +420,7 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(folder: Path) -> None:
     config.write_text("alma: {project_id: shop, storag: sqlite}")
     wrong = run("doctor")
     assert (wrong.returncode, "did you mean storage?" in wrong.stdout) == (1, True)
-    assert run("doctor", "--store", "none.db").stdout.startswith("ok    configuration  none, the store is named")
+    assert run("doctor", "--store", "none.db").stdout.startswith("ok    configuration  none, given by --store")
     assert not Path("none.db").exists()
 
 

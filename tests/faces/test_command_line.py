@@ -80,7 +80,7 @@ def test_a_store_is_moved_to_another_model_by_a_command(tmp_path: Path) -> None:
         store.save_many([a_heuristic(embedding=[1.0] * 384), a_heuristic()])
     moved = alma("reembed", "--store", str(path), "--provider", "mock", "--dimensions", "8")
     assert moved.returncode == 0, moved.stderr
-    assert moved.stdout == "2 vector(s) made; open the store with embedding_model='mock-8', embedding_dim=8\n"
+    assert moved.stdout == "2 vector(s) created; open the store with embedding_model='mock-8', embedding_dim=8\n"
     assert moved.stderr == ""
     again = alma("reembed", "--store", str(path), "--provider", "mock", "--dimensions", "8")
     assert again.stdout.startswith("0 vector(s) made")
@@ -101,7 +101,7 @@ def test_a_store_is_moved_to_the_model_that_its_configuration_says(configured: P
     refused = alma("retrieve", "forms", "--agent", "helena", "--config", str(configured))
     assert "move it to this model with alma reembed and the same --config" in refused.stderr
     moved = alma("reembed", "--config", str(configured))
-    assert moved.stdout == "1 vector(s) made; open the store with embedding_model='mock-8', embedding_dim=8\n"
+    assert moved.stdout == "1 vector(s) created; open the store with embedding_model='mock-8', embedding_dim=8\n"
     assert alma("retrieve", "forms", "--agent", "helena", "--config", str(configured)).returncode == 0
 
 

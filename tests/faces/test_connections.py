@@ -21,7 +21,7 @@ import pytest
 
 from alma import ALMA
 from alma.access import ApiKeys
-from alma.mcp.http import server_of
+from alma.mcp.http import create_server
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from alma.serving.connections import address_of
@@ -46,7 +46,7 @@ def mcp(folder: Path, **limits: Any) -> Iterator[str]:
     with Service(Options(config=str(configured(folder)), **limits)) as service, socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
-        server = server_of(service)
+        server = create_server(service)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

@@ -1,4 +1,4 @@
-"""Answers longer than their budget: what is cut fits, keeps its shape, and nothing of it is lost."""
+"""Answers longer than their budget: what is truncate fits, keeps its shape, and nothing of it is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import NotFoundError
-from alma.mcp.continuation import Continuations, Piece, assembled, cost, cut
+from alma.mcp.continuation import Continuations, Piece, assemble, token_count, truncate
 
 BUDGET = 1_000
 
@@ -28,12 +28,12 @@ _answers = st.dictionaries(
 
 def whole(answer: Any, tokens: int) -> tuple[Any, list[list[Piece]]]:
     """The answer put together from its pages, and the pages."""
-    first = cut(answer, tokens)
+    first = truncate(answer, tokens)
     kept, rest, pages = Continuations(), first.rest, []
     while rest:
         page, rest = kept.next_pieces(None, kept.keep(None, rest), tokens)
         pages.append(page)
-    return assembled(first.value, [piece for page in pages for piece in page]), pages
+    return assemble(first.value, [piece for page in pages for piece in page]), pages
 
 
 @given(_answers)
@@ -43,18 +43,18 @@ def test_an_answer_and_its_continuations_are_the_whole_answer(answer: dict[str, 
 
 def test_lists_are_cut_behind_an_item_and_every_page_fits() -> None:
     answer = {"memories": [{"id": str(i), "content": f"The note number {i} says something. " * 5} for i in range(200)]}
-    first = cut(answer, BUDGET)
-    assert cost(first.value) <= BUDGET
+    first = truncate(answer, BUDGET)
+    assert token_count(first.value) <= BUDGET
     assert first.value["memories"] == answer["memories"][: len(first.value["memories"])]
     again, pages = whole(answer, BUDGET)
     assert again == answer
-    assert all(cost([piece.as_json() for piece in page]) <= BUDGET for page in pages)
+    assert all(token_count([piece.as_json() for piece in page]) <= BUDGET for page in pages)
 
 
 def test_a_long_text_goes_on_where_it_was_cut() -> None:
     answer = {"prompt": "жук и 蜜蜂 🐝 \\n " * 3_000, "total": 1}
-    first = cut(answer, BUDGET)
-    assert cost(first.value) <= BUDGET
+    first = truncate(answer, BUDGET)
+    assert token_count(first.value) <= BUDGET
     assert first.value["total"] == 1
     assert answer["prompt"].startswith(first.value["prompt"])  # type: ignore[attr-defined]
     assert whole(answer, BUDGET)[0] == answer
@@ -62,7 +62,7 @@ def test_a_long_text_goes_on_where_it_was_cut() -> None:
 
 def test_an_item_larger_than_a_page_comes_in_several() -> None:
     answer = {"memories": [{"id": "1", "content": "word " * 9_000, "tags": ["a"]}]}
-    first = cut(answer, BUDGET)
+    first = truncate(answer, BUDGET)
     assert first.value == {"memories": []}
     again, pages = whole(answer, BUDGET)
     assert again == answer
@@ -71,13 +71,13 @@ def test_an_item_larger_than_a_page_comes_in_several() -> None:
 
 def test_a_mapping_that_somebody_filled_loses_its_last_entries() -> None:
     answer = {"metadata": {f"key {number}": number for number in range(5_000)}}
-    assert cost(cut(answer, BUDGET).value) <= BUDGET
+    assert token_count(truncate(answer, BUDGET).value) <= BUDGET
     assert whole(answer, BUDGET)[0] == answer
 
 
 def test_what_fits_is_left_as_it_is() -> None:
     answer = {"a": ["b"] * 50}
-    assert cut(answer, BUDGET).value is answer
+    assert truncate(answer, BUDGET).value is answer
 
 
 def test_a_cursor_gives_the_same_again_and_nobody_else_anything() -> None:

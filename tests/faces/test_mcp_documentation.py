@@ -7,7 +7,7 @@ import re
 import runpy
 from pathlib import Path
 
-from alma.mcp.server import parsed
+from alma.mcp.server import parse_options
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -24,8 +24,8 @@ def test_the_settings_for_clients_start_the_server() -> None:
     assert len(servers) == 3
     for server in servers:
         if "url" in server:
-            options = parsed(["--http"])
+            options = parse_options(["--http"])
             assert server["url"] == f"http://{options.host}:{options.port}/mcp"
         else:
             assert server["args"][:2] == ["-m", "alma.mcp"]
-            parsed(server["args"][2:])
+            parse_options(server["args"][2:])

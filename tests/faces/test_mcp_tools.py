@@ -15,9 +15,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference
 
 from alma import ALMA
-from alma.mcp.continuation import Piece, assembled
+from alma.mcp.continuation import Piece, assemble
 from alma.mcp.server import Options
-from alma.mcp.tools import Toolbox
+from alma.mcp.tools import Toolset
 from alma.operations import OPERATIONS
 from alma.operations.base import Face
 from alma.tokens import count_tokens
@@ -73,7 +73,7 @@ def refusal(options: Options, name: str, **arguments: Any) -> str:
 
 
 def test_the_small_set_has_the_documented_tools_and_at_most_ten() -> None:
-    tools = {tool.name: tool for tool in Toolbox("small").tools}
+    tools = {tool.name: tool for tool in Toolset("small").tools}
     assert len(tools) <= 10
     for name, documented in SEVEN.items():
         required, _, optional = documented.partition("|")
@@ -83,34 +83,34 @@ def test_the_small_set_has_the_documented_tools_and_at_most_ten() -> None:
 
 
 def test_the_full_set_offers_every_operation_once_and_the_layered_tools_by_their_names() -> None:
-    full = [tool.name for tool in Toolbox("full").tools]
+    full = [tool.name for tool in Toolset("full").tools]
     assert len(full) == len(set(full))
     assert set(full) >= LAYERED
-    box = Toolbox("full")
+    box = Toolset("full")
     reached = {box.operation(name).name for name in full if name != "alma_continue"}
     assert reached == {operation.name for operation in OPERATIONS if Face.MCP in operation.faces}
 
 
 def test_the_small_set_is_part_of_the_full_one() -> None:
-    assert {tool.name for tool in Toolbox("small").tools} <= {tool.name for tool in Toolbox("full").tools}
+    assert {tool.name for tool in Toolset("small").tools} <= {tool.name for tool in Toolset("full").tools}
 
 
 def test_tools_say_what_they_do_to_the_memory() -> None:
-    for tool in Toolbox("full").tools:
+    for tool in Toolset("full").tools:
         assert tool.annotations is not None
         assert tool.annotations.title
         assert tool.annotations.open_world_hint is False
         assert tool.description
         if tool.name == "alma_continue":
             continue
-        operation = Toolbox("full").operation(tool.name)
+        operation = Toolset("full").operation(tool.name)
         assert tool.annotations.read_only_hint == operation.read_only
         assert tool.annotations.destructive_hint == operation.destructive
         assert tool.annotations.idempotent_hint == operation.idempotent
 
 
 def test_schemas_are_valid_and_take_the_examples() -> None:
-    for tool in Toolbox("full").tools:
+    for tool in Toolset("full").tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
         assert tool.output_schema is not None
         jsonschema.Draft202012Validator.check_schema(tool.output_schema)
@@ -119,7 +119,7 @@ def test_schemas_are_valid_and_take_the_examples() -> None:
 
 
 def test_the_small_set_costs_a_client_little() -> None:
-    told = [f"{tool.name}{tool.description}{json.dumps(tool.input_schema)}" for tool in Toolbox("small").tools]
+    told = [f"{tool.name}{tool.description}{json.dumps(tool.input_schema)}" for tool in Toolset("small").tools]
     assert sum(map(count_tokens, told)) < 5_000
 
 
@@ -158,7 +158,7 @@ def test_an_agents_scope_holds_here_too(options: Options) -> None:
         ("alma_retrieve", {"agent": "helena"}, "retrieve.task is required (got None) [validation_error]"),
         ("alma_retrieve", {"agent": "helena", "task": 5}, "retrieve.task must be a valid string"),
         ("alma_retrieve", {"agent": "helena", "task": "t", "top_k": 0}, "retrieve.top_k must be greater"),
-        ("alma_stats", {"agnet": "helena"}, "stats.agnet is no argument; there are project_id, agent"),
+        ("alma_stats", {"agnet": "helena"}, "stats.agnet is not a known argument; there are project_id, agent"),
         ("alma_learn", {**LEARNED, "outcome": "perhaps"}, "[validation_error]"),
         ("alma_continue", {}, "cursor"),
         ("alma_continue", {"cursor": "made-up"}, "there is no continuation with id 'made-up'"),
@@ -225,7 +225,7 @@ def test_a_long_answer_comes_in_pages_that_fit_and_are_the_whole(options: Option
             pieces += [Piece(**piece) for piece in result.structured_content["pieces"]]
             continuation = result.structured_content.get("continuation")
         assert len(pages) > 3
-        whole = assembled(first, pieces)
+        whole = assemble(first, pieces)
         assert len(whole["domain_knowledge"]) == 25
         assert all(fact["fact"].endswith("x59") for fact in whole["domain_knowledge"])
 

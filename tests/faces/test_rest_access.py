@@ -211,5 +211,5 @@ def test_options_that_make_no_sense_are_refused(settings: dict[str, object]) -> 
 
 
 def test_a_host_that_is_nowhere_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"cannot be listened at|nothing can listen"):
+    with pytest.raises(ConfigurationError, match="cannot listen on"):
         serve(host="256.1.1.1", port=0)

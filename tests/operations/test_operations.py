@@ -96,7 +96,7 @@ def _refusal(operation: Operation[Any, Any], arguments: dict[str, Any]) -> str |
         ({"task": 7, "agent": "helena"}, "retrieve.task must be a valid string"),
         ({"task": "x", "agent": "helena", "top_k": 0}, "retrieve.top_k must be greater than or equal to 1"),
         ({"task": "x", "agent": "helena", "top_k": True}, "retrieve.top_k must be a valid integer"),
-        ({"task": "x", "agent": "helena", "wat": 1}, "retrieve.wat is no argument; there are"),
+        ({"task": "x", "agent": "helena", "wat": 1}, "retrieve.wat is not a known argument; there are"),
         ({"task": "\ud800", "agent": "helena"}, "retrieve.task must be valid Unicode, without lone surrogates"),
         ({"task": "x", "agent": "helena", "top_k": {1, object()}}, "retrieve must be plain JSON"),
         ([], "retrieve must be an object"),

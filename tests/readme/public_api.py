@@ -22,7 +22,7 @@ from alma.config.settings import Settings
 from alma.mcp.prompts import Prompts
 from alma.mcp.resources import Resources
 from alma.mcp.server import Options
-from alma.mcp.tools import Toolbox
+from alma.mcp.tools import Toolset
 from alma.model.field_spec import FieldSpec
 from alma.model.record import Record
 from alma.rest.openapi import openapi_document
@@ -186,13 +186,13 @@ def _parameter(param: Any) -> str:
 
 
 def _mcp() -> Iterator[str]:
-    small = {tool.name for tool in Toolbox("small").tools}
-    for tool in Toolbox("full").tools:
+    small = {tool.name for tool in Toolset("small").tools}
+    for tool in Toolset("full").tools:
         yield f"{tool.name}({_properties(tool.input_schema)})" + ("" if tool.name in small else " in the full toolset")
     resources = Resources(Options())
     yield from (f"resource {resource.uri}" for resource in resources.listed())
     yield from (f"resource {template.uri_template}" for template in resources.templates())
-    for prompt in Prompts(Toolbox("small")).listed():
+    for prompt in Prompts(Toolset("small")).listed():
         names = (each.name if each.required else f"{each.name}?" for each in prompt.arguments or ())
         yield f"prompt {prompt.name}({', '.join(names)})"
 

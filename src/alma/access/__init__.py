@@ -1,4 +1,4 @@
-"""Access over the network: the keys that programs identify themselves with."""
+"""API keys for access over the network."""
 
 from alma.access.keys import ApiKeys
 

@@ -1,4 +1,4 @@
-"""Keys: made once, shown once, kept as a hash, and turned into what their holder may do."""
+"""API keys: created once, shown once, stored as a hash, and verified to a grant."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _log = logging.getLogger("alma.access")
 _EVERYWHERE = Scope.everywhere()
 _TOKEN = re.compile(r"(alma_[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _SECRET_BYTES = 32
-# How long a key may go on after another process revoked it.
+# How long a revoked key stays valid in other processes.
 _TRUSTED_SECONDS = 0.5
 _MOST_TRUSTED = 1_000
 _USE_NOTED_EVERY = timedelta(minutes=1)
 
 
 class ApiKeys:
-    """The keys of a store. Threads may share one; what another process changes is seen within half a second."""
+    """The API keys of a store; thread-safe. Changes of other processes are seen within half a second."""
 
     def __init__(self, storage: StorageBackend, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._storage = checked_storage("keys", storage)
@@ -52,7 +52,7 @@ class ApiKeys:
         expires_at: datetime | None = None,
         by: Attribution = ANONYMOUS,
     ) -> tuple[ApiKey, str]:
-        """A new key and its secret text, which is given here and never again."""
+        """Create a key; returns it with its token, which cannot be read again."""
         prefix = f"alma_{secrets.token_hex(6)}"
         token = f"{prefix}_{secrets.token_urlsafe(_SECRET_BYTES)}"
         key = ApiKey(
@@ -76,11 +76,11 @@ class ApiKeys:
         return key, token
 
     def list_all(self) -> list[ApiKey]:
-        """Every key there ever was, the newest first, revoked and expired ones included."""
+        """All keys, newest first, including revoked and expired ones."""
         return self._storage.find(ApiKey, _EVERYWHERE, order=(Order("id", "desc"),))
 
     def revoke(self, key_id: str, by: Attribution = ANONYMOUS) -> ApiKey:
-        """Let a key, named by its id or its prefix, open nothing any more; a second time changes nothing."""
+        """Revoke a key by its id or prefix; revoking twice has no effect."""
 
         def end(tx: Transaction) -> ApiKey:
             field = "prefix" if key_id.startswith("alma_") else "id"
@@ -101,7 +101,7 @@ class ApiKeys:
         return ended
 
     def any_exist(self) -> bool:
-        """Whether a key was ever made for this store: from then on, a service asks for one."""
+        """Whether the store has ever had a key; from then on, a service requires one."""
         known = self.existence_just_seen()
         if known is None:
             until = self._monotonic() + _TRUSTED_SECONDS
@@ -110,12 +110,12 @@ class ApiKeys:
         return known
 
     def existence_just_seen(self) -> bool | None:
-        """What `any_exist` says, where that needs no look into the store."""
+        """The cached result of `any_exist`, or None."""
         until, known = self._existence or (0.0, False)
         return known if until > self._monotonic() else None
 
     def verify(self, token: str) -> Grant | None:
-        """What the holder of this key may do; None when it is no key, or one that was revoked or has expired."""
+        """The grant of a token; None if it is unknown, revoked or expired."""
         named = _TOKEN.fullmatch(token)
         if named is None:
             return None
@@ -123,7 +123,7 @@ class ApiKeys:
         return _grant(self._just_seen(hashed) or self._read(named.group(1), hashed))
 
     def verified_just_now(self, token: str) -> Grant | None:
-        """What `verify` says, where that needs no look into the store."""
+        """The cached result of `verify`, or None."""
         return _grant(self._just_seen(_hashed(token))) if _TOKEN.fullmatch(token) else None
 
     def _just_seen(self, hashed: str) -> ApiKey | None:
@@ -150,11 +150,11 @@ class ApiKeys:
         try:
             self._storage.update(ApiKey, key.id, {"last_used_at": moment}, _EVERYWHERE)
         except ALMAError as exc:
-            _log.warning("the use of a key could not be noted", extra={"key_id": key.id, "error": str(exc)})
+            _log.warning("last_used_at of a key could not be updated", extra={"key_id": key.id, "error": str(exc)})
 
 
 def _hashed(token: str) -> str:
-    # The secret has 256 random bits, so nobody finds it by trying, and a slow hash would only slow every request down.
+    # The secret has 256 random bits, so a slow hash would add no security.
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -21,7 +21,7 @@ from alma.errors import (
 USAGE = 2
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-# The first that fits counts.
+# The first match counts.
 EXIT_CODES: tuple[tuple[type[Exception], int], ...] = (
     (ConfigurationError, USAGE),
     (PermissionDeniedError, 7),
@@ -43,10 +43,10 @@ def main() -> None:
         code = _run()
         sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever reads has seen enough, as with  alma search … | head
+        # The reader has closed the pipe, as with  alma search … | head
         code = _closed_quietly()
     except SystemExit as exc:
-        # Typer puts something in the way of a broken pipe, and ends.
+        # Typer catches a broken pipe and raises SystemExit.
         code = int(exc.code or 0) if sys.stdout is before else _closed_quietly()
     except KeyboardInterrupt:
         code = _said("stopped", INTERRUPTED)
@@ -55,7 +55,7 @@ def main() -> None:
 
 def _run() -> int:
     if sys.argv[1:2] == ["mcp"] and "--help" not in sys.argv:
-        # A client waits for its first answer: before anything of the command line is loaded.
+        # The handshake of MCP is answered before the command line is loaded.
         return _serve_mcp(sys.argv[2:])
     import typer
 
@@ -81,7 +81,7 @@ def _run() -> int:
 
 
 def _sentence(exc: Exception) -> str:
-    """What is wrong, in the words of the command line."""
+    """The error message with the options of the command line."""
     if isinstance(exc, ModelMismatchError):
         return (
             f"the vectors of this store were made by {' and '.join(exc.holds)}, not by {exc.opened_for}: "
@@ -99,7 +99,7 @@ def _serve_mcp(arguments: list[str]) -> int:
 
 
 def _misused(exc: Exception) -> int:
-    """A mistake in how the command was written; a group that was given nothing shows its help."""
+    """A usage error; a group without arguments shows its help."""
     context = getattr(exc, "ctx", None)
     said = " ".join(str(getattr(exc, "format_message", exc.__str__)()).split())
     if type(exc).__name__ == "NoArgsIsHelpError":
@@ -117,6 +117,6 @@ def _said(sentence: str, code: int) -> int:
 
 
 def _closed_quietly() -> int:
-    """Python would complain about the pipe once more, when it flushes at the end."""
+    """Discard the rest of the output, or Python reports the broken pipe again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE

@@ -1,4 +1,4 @@
-"""The `alma` command: the table of what it can do; nothing else is loaded before it is run."""
+"""The table of commands; a command's module is imported when the command runs."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _EXAMPLES = "Examples:"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A command of the table: its name, what it is for, and where it is made.
+    """A command: its name, summary and module.
 
-    `made_by` names a Typer application, or a function that takes the command's name and gives one, as `module:name`
-    inside this package.
+    `made_by` is `module:name` inside this package, a Typer application or a function that takes the command's name and
+    returns one.
     """
 
     section: str
@@ -33,7 +33,7 @@ class Entry:
     made_by: str
 
     def load(self) -> Any:
-        """The command itself."""
+        """The imported command."""
         module, _, attribute = self.made_by.partition(":")
         made = getattr(import_module(f"alma.cli.{module}"), attribute)
         command = command_of(made if isinstance(made, typer.Typer) else made(self.name))
@@ -43,7 +43,7 @@ class Entry:
 
 
 class Listing(TyperGroup):
-    """A group that lists its commands with all that is said of them."""
+    """A group that lists its commands with complete summaries."""
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Every command that is not hidden."""
@@ -53,21 +53,21 @@ class Listing(TyperGroup):
 
 
 class LazyGroup(TyperGroup):
-    """A group that shows its table, and loads the one command that is run."""
+    """The root group: shows the table, and imports only the command that runs."""
 
     entries: ClassVar[dict[str, Entry]] = {}
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """The names, in the order of the table."""
+        """The names in the order of the table."""
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> TyperCommand | None:
-        """What the help and the completion say of a command, without loading it."""
+        """A placeholder with the summary, for help and shell completion."""
         entry = self.entries.get(cmd_name)
         return None if entry is None else TyperCommand(entry.name, short_help=entry.summary, rich_markup_mode=None)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the first argument names, loaded."""
+        """The command named by the first argument, imported."""
         name = args[0]
         entry = self.entries.get(name.replace("_", "-"))
         if entry is not None:
@@ -77,7 +77,7 @@ class LazyGroup(TyperGroup):
         raise unknown(name, self.entries)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The table, section by section."""
+        """The table by section."""
         width = max(map(len, self.entries))
         for section in dict.fromkeys(entry.section for entry in self.entries.values()):
             with formatter.section(section):
@@ -86,20 +86,20 @@ class LazyGroup(TyperGroup):
 
 
 def unknown(name: str, known: Iterable[str]) -> ConfigurationError:
-    """What to say of a command that does not exist."""
+    """The error for an unknown command."""
     names = list(known)
     close = difflib.get_close_matches(name, names, n=2)
     hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(names)}"
-    return ConfigurationError(f"there is no command {name!r}; {hint}")
+    return ConfigurationError(f"unknown command {name!r}; {hint}")
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: commands to copy, each on a line of its own."""
+    """The epilog of a help text: examples, one per line."""
     return f"\b\n{_EXAMPLES}\n" + "\n".join(f"  {line}" for line in lines)
 
 
 def examples_of(command: Any) -> list[str]:
-    """The commands that a help text shows."""
+    """The examples in a help text."""
     _, _, shown = (command.epilog or "").partition(f"{_EXAMPLES}\n")
     return [line.strip() for line in shown.splitlines()]
 
@@ -110,7 +110,7 @@ def application(summary: str, group: type[TyperGroup] = Listing) -> typer.Typer:
 
 
 def single(function: Any, *shown: str, **options: Any) -> typer.Typer:
-    """A command that is one function, with examples for its help."""
+    """A command that is one function, with examples."""
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
     made.command(epilog=examples(*shown), **options)(function)
     return made
@@ -127,38 +127,38 @@ _OPERATION = "commands:everyday"
 _GROUP = "commands:group"
 ENTRIES = (
     Entry(START, "init", "Write a commented configuration, and show how an MCP client connects.", "init:app"),
-    Entry(START, "doctor", "Check configuration, store, model, index and servers, and say what to do.", "doctor:app"),
+    Entry(START, "doctor", "Check configuration, store, model, index and servers, and suggest fixes.", "doctor:app"),
     Entry(START, "bench", "Measure saving, learning and retrieving on this machine.", "bench:app"),
-    Entry(TASK, "retrieve", "Hand over the few memories worth knowing before a task.", _OPERATION),
-    Entry(TASK, "recommend", "Say which strategy to use for a task, with the evidence.", _OPERATION),
-    Entry(TASK, "learn", "Remember how a task went, and what that teaches.", _OPERATION),
-    Entry(TASK, "learning", "Everything else about lessons: facts, preferences, archive, health.", _GROUP),
-    Entry(MEMORIES, "remember", "Remember something: a note, a decision, a solution.", _OPERATION),
-    Entry(MEMORIES, "search", "Find the memories that answer a question, each with its reasons.", _OPERATION),
-    Entry(MEMORIES, "context", "Gather what matters now for an activity, files and a branch.", _OPERATION),
-    Entry(MEMORIES, "memories", "Everything else about memories: list, update, delete, summarize …", _GROUP),
+    Entry(TASK, "retrieve", "Retrieve the few memories worth knowing before a task.", _OPERATION),
+    Entry(TASK, "recommend", "Recommend a strategy for a task, with the evidence.", _OPERATION),
+    Entry(TASK, "learn", "Record the outcome of a task.", _OPERATION),
+    Entry(TASK, "learning", "More about lessons: facts, preferences, archive, health.", _GROUP),
+    Entry(MEMORIES, "remember", "Create a memory: a note, a decision, a solution.", _OPERATION),
+    Entry(MEMORIES, "search", "Search memories by meaning and by words.", _OPERATION),
+    Entry(MEMORIES, "context", "Collect the memories that matter for an activity, files and a branch.", _OPERATION),
+    Entry(MEMORIES, "memories", "More about memories: list, update, delete, summarize …", _GROUP),
     Entry(MEMORIES, "stats", "Count the memories of each kind.", _OPERATION),
-    Entry(MEMORIES, "forget", "Forget old outcomes and lessons hardly trusted; they can be restored.", _OPERATION),
+    Entry(MEMORIES, "forget", "Archive old outcomes and lessons with low confidence.", _OPERATION),
     Entry(MEMORIES, "restore", "Restore forgotten memories by id, or a store from a backup file.", "transfer:restore"),
-    Entry(MEMORIES, "purge", "Delete for good what was forgotten longer ago than this.", _OPERATION),
-    Entry(WORK, "sessions", "Sessions, their working memory, handoffs and agent states.", _GROUP),
+    Entry(MEMORIES, "purge", "Permanently delete what was archived longer ago than this.", _OPERATION),
+    Entry(WORK, "sessions", "Sessions, working memory, handoffs and agent states.", _GROUP),
     Entry(WORK, "projects", "The projects of this store.", _GROUP),
-    Entry(WORK, "users", "The people this store knows.", _GROUP),
-    Entry(WORK, "work", "Work items: what is to be done, what is blocked, what comes next.", _GROUP),
-    Entry(WORK, "relations", "How memories are related, and the ways between them.", _GROUP),
-    Entry(WORK, "graph", "The graph of people and things that texts mention.", _GROUP),
-    Entry(WORK, "patterns", "What recurs in a project and in others like it, and what is missing.", _GROUP),
-    Entry(WORK, "history", "Every version of every memory, and what was known at any time.", _GROUP),
-    Entry(WORK, "settings", "The documented settings, for all and per user.", _GROUP),
-    Entry(STORE, "migrate", "Tell or change the schema version of a store.", "store:migrate"),
-    Entry(STORE, "import", "Bring in what another system, or another store's export, remembers.", "transfer:importing"),
-    Entry(STORE, "export", "Write everything, or what belongs to somebody, as JSON lines.", "transfer:exporting"),
-    Entry(STORE, "backup", "Write one consistent state of a store into a file.", "transfer:backing_up"),
-    Entry(STORE, "merge", "Bring everything that one store holds into another.", "transfer:merging"),
+    Entry(WORK, "users", "The users of this store.", _GROUP),
+    Entry(WORK, "work", "Work items: open, blocked, next.", _GROUP),
+    Entry(WORK, "relations", "Relations between memories, and paths between them.", _GROUP),
+    Entry(WORK, "graph", "The graph of entities extracted from texts.", _GROUP),
+    Entry(WORK, "patterns", "Recurring patterns, insights across projects, and knowledge gaps.", _GROUP),
+    Entry(WORK, "history", "Versions of memories, and what was known at any time.", _GROUP),
+    Entry(WORK, "settings", "Settings, for all users and per user.", _GROUP),
+    Entry(STORE, "migrate", "Show or update the schema version of a store.", "store:migrate"),
+    Entry(STORE, "import", "Import from another system, or from another store's export.", "transfer:importing"),
+    Entry(STORE, "export", "Export all or a part of a store as JSON lines.", "transfer:exporting"),
+    Entry(STORE, "backup", "Write a consistent backup of a store to a file.", "transfer:backing_up"),
+    Entry(STORE, "merge", "Merge one store into another.", "transfer:merging"),
     Entry(STORE, "reembed", "Move the store to another embedding model, while it is in use.", "store:reembedding"),
     Entry(STORE, "partition", "Split tables of a PostgreSQL store by time.", "store:partitioning"),
-    Entry(STORE, "audit", "Look into the audit log of a store, and check it.", "store:audit"),
-    Entry(STORE, "health", "Say whether the memory answers, and what it runs on.", _OPERATION),
+    Entry(STORE, "audit", "List and verify the audit log of a store.", "store:audit"),
+    Entry(STORE, "health", "Check that the store is available.", _OPERATION),
     Entry(SERVE, "serve", "Run the REST service.", "serving:serving"),
     Entry(SERVE, "mcp", "Run the MCP server.", "serving:mcp"),
     Entry(SERVE, "keys", "Create, list and revoke the API keys of the REST service.", "serving:keys"),
@@ -177,13 +177,13 @@ app = typer.Typer(
         "alma init",
         'alma learn "Test the login form" --agent helena --outcome success --strategy "wait until idle"',
         'alma retrieve "Test the sign-up form" --agent helena',
-        "alma COMMAND --help    says more, with examples",
+        "alma COMMAND --help    shows options and examples",
     ),
 )
 
 
 def every_command() -> Iterator[tuple[str, Any]]:
-    """Every command that is listed, with the words that lead to it; groups come before what they hold."""
+    """Every listed command with its path; groups come before their commands."""
     for entry in ENTRIES:
         yield from _with_those_inside(f"alma {entry.name}", entry.load())
 
@@ -210,6 +210,6 @@ def alma(
 ) -> None:
     """Memory for AI agents.
 
-    The store is chosen the same way everywhere: --store (or ALMA_STORE), else what --config (.alma/config.yaml where
-    it is there) describes, else .alma/alma.db. Add --json to any command for programs.
+    All commands choose the store in the same way: --store (or ALMA_STORE), else the store of --config
+    (.alma/config.yaml if it exists), else .alma/alma.db. Every command has --json for programs.
     """

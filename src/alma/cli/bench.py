@@ -1,4 +1,4 @@
-"""`alma bench`: how fast this machine saves, learns and retrieves, on a store that is thrown away."""
+"""`alma bench`: measure saving, learning and retrieving on a temporary store."""
 
 from __future__ import annotations
 
@@ -29,14 +29,16 @@ _PROJECT = "bench"
 
 
 def bench(
-    count: Annotated[int, typer.Option(min=1, max=100_000, metavar="N", help="How many of each.")] = 100,
+    count: Annotated[
+        int, typer.Option(min=1, max=100_000, metavar="N", help="The number of operations of each kind.")
+    ] = 100,
     embeddings: Annotated[
         Literal["local", "mock"],
-        typer.Option(help="The local model, or none to speak of, which shows the store alone."),
+        typer.Option(help="The local model, or mock embeddings to measure the store alone."),
     ] = "local",
     as_json: AsJson = False,
 ) -> None:
-    """Measure saving, learning and retrieving on this machine, on a store that is thrown away."""
+    """Measure saving, learning and retrieving on this machine, with a temporary store."""
     with (
         tempfile.TemporaryDirectory(prefix="alma-bench-") as folder,
         ALMA.quickstart(Path(folder) / "alma.db", _PROJECT, embedding_provider=embeddings) as memory,
@@ -54,7 +56,7 @@ def _acts(memory: ALMA) -> Iterator[tuple[str, Callable[[int], Any]]]:
     yield "remember", lambda n: memory.journal.create(_text(n), by=by, project_id=_PROJECT)
     yield "learn", lambda n: memory.learn(_AGENT, _text(n), n % 4 > 0, _WAYS[n % len(_WAYS)])
     yield "retrieve", lambda n: memory.retrieve(f"how to {_text(n)}", _AGENT)
-    # The same question again, while nothing has changed.
+    # The same query again hits the cache.
     yield "retrieve again", lambda n: memory.retrieve(f"how to {_text(n)}", _AGENT)
 
 
@@ -63,7 +65,7 @@ def _text(n: int) -> str:
 
 
 def _measured(name: str, act: Callable[[int], Any], count: int) -> dict[str, object]:
-    # The first one pays for the model.
+    # The first operation loads the model.
     act(count)
     took = []
     with _counting(name, count) as tell:

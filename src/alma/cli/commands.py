@@ -1,4 +1,4 @@
-"""Generated commands: every operation is a command, made from its description."""
+"""Commands generated from the operations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from alma.operations import OPERATIONS
 from alma.operations.access import Caller, Right
 from alma.operations.base import Face, Operation, to_json
 
-# The commands of every day, and what they are called among the operations.
+# Top-level commands and their operations.
 EVERYDAY = {
     "retrieve": "retrieve",
     "recommend": "recommend",
@@ -33,9 +33,9 @@ EVERYDAY = {
     "purge": "purge",
     "health": "health",
 }
-# Commands that are more than the operation, and do what it does.
+# Commands that do more than their operation and replace it.
 COVERED = {"list_audit": "audit list", "verify_audit": "audit verify"}
-# What is written first, where that is not everything the operation must have.
+# Positional arguments where they differ from the required ones.
 _FIRST = {"learn": ("task",), "get_context": ("activity",)}
 _NOUNS = {
     "memories": ("memory", "memories"),
@@ -53,7 +53,7 @@ _NOUNS = {
 _NAMED_USER = "this is about one user: name it with --user, or set ALMA_USER"
 
 AnyOperation = Operation[Any, Any]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before something is deleted for good.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deleting permanently.")]
 
 
 def offered() -> list[AnyOperation]:
@@ -62,7 +62,7 @@ def offered() -> list[AnyOperation]:
 
 
 def everyday(name: str) -> typer.Typer:
-    """A command of every day."""
+    """A top-level command."""
     found = {each.name: each for each in offered()}
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
     _add(made, name, found[EVERYDAY[name]], f"alma {name}")
@@ -77,13 +77,13 @@ def group(name: str) -> typer.Typer:
         if operation.name not in COVERED:
             command = command_name(operation)
             _add(made, command, operation, f"alma {name} {command}", hidden=operation.name in EVERYDAY.values())
-    # A group of one is a group all the same.
+    # A callback keeps a group with one command a group.
     made.callback()(lambda: None)
     return made
 
 
 def command_name(operation: AnyOperation) -> str:
-    """What an operation is called in its group, where the group's own noun need not be said again."""
+    """An operation's name in its group, without the group's noun."""
     nouns = _NOUNS.get(operation.group, ())
     words = [word for word in operation.name.split("_") if word not in nouns]
     short = "-".join(words or operation.name.split("_"))
@@ -94,7 +94,7 @@ def command_name(operation: AnyOperation) -> str:
 
 
 def command_path(operation: AnyOperation) -> str:
-    """How an operation is reached: the words behind `alma`."""
+    """The words of an operation's command after `alma`."""
     short = next((name for name, known in EVERYDAY.items() if known == operation.name), None)
     return COVERED.get(operation.name) or short or f"{operation.group} {command_name(operation)}"
 
@@ -108,25 +108,25 @@ _MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
     "create_memory": ("git log -1 --format=%B | alma remember - --type progress",),
 }
 _SUMMARIES = {
-    "learning": "What agents learn: facts, preferences, conversations, the archive, and how healthy it all is.",
-    "memories": "General memories: notes, decisions, conversations, whatever is remembered.",
-    "sessions": "Sessions, what they hold in their context window, handoffs, and where agents leave off.",
+    "learning": "Facts, preferences, conversations, the archive, and the health of what agents have learned.",
+    "memories": "General memories: notes, decisions, conversations.",
+    "sessions": "Sessions, their working sets, handoffs and agent states.",
     "projects": "The projects of this store.",
-    "users": "The people this store knows, with their profiles.",
-    "settings": "The documented settings, for all and per user.",
-    "work": "Work items: what is to be done, what is blocked, what comes next.",
-    "relations": "How memories are related, and the ways from one to another.",
-    "graph": "The graph of people and things that texts mention.",
-    "patterns": "What recurs in a project and in others like it, and what a project does not know yet.",
-    "history": "Every version of every memory, and what was known at any time.",
+    "users": "The users of this store and their profiles.",
+    "settings": "Settings, for all users and per user.",
+    "work": "Work items: open, blocked, next.",
+    "relations": "Relations between memories, and paths between them.",
+    "graph": "The graph of entities extracted from texts.",
+    "patterns": "Recurring patterns, insights across projects, and knowledge gaps.",
+    "history": "Versions of memories, and what was known at any time.",
 }
 
 
 class _Forgiving(Listing):
-    """A group whose commands are also found by the name of their operation."""
+    """A group whose commands can also be called by the names of their operations."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        """The command that the first argument names."""
+        """The command named by the first argument."""
         name = _by_operation(args[0]) if args[0] not in self.commands else args[0]
         if name in self.commands or ctx.resilient_parsing:
             return super().resolve_command(ctx, [name, *args[1:]])
@@ -153,7 +153,7 @@ def _add(app: typer.Typer, name: str, operation: AnyOperation, path: str, hidden
 
 
 def example(path: str, given: Mapping[str, Any], fields: list[Field], positional: list[Field]) -> str:
-    """The operation's example, as it is written on the command line."""
+    """The operation's example as a command line."""
     words = [path]
     options: list[str] = []
     for field in (*positional, *(each for each in fields if each not in positional)):
@@ -177,7 +177,7 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
         _confirm(operation, asked, confirmed)
         must_exist = operation.right in (Right.READ, Right.DELETE, Right.ADMIN)
         try:
-            # Before a store is opened, or made.
+            # Before a store is opened or created.
             parsed = operation.parsed(asked)
             with (
                 open_memory(config, store, asked.get("project_id"), must_exist=must_exist) as memory,
@@ -187,7 +187,7 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
         except ValidationError as exc:
             raise _as_written(exc, operation, fields) from exc
         except PermissionDeniedError as exc:
-            # Whoever has the store has every right: what is missing is a name.
+            # The owner of a store has every right, so only a user name can be missing.
             raise PermissionDeniedError(_NAMED_USER if "user_id" in str(exc) else str(exc)) from exc
         if as_json:
             show_json(to_json(result))
@@ -217,17 +217,17 @@ def _is_final(operation: AnyOperation) -> bool:
 
 
 def _confirm(operation: AnyOperation, asked: Mapping[str, Any], confirmed: bool) -> None:
-    """Ask before something is gone for good; a program says --yes."""
+    """Ask before a permanent deletion; programs use --yes."""
     final = _is_final(operation) or bool(asked.get("hard"))
     if confirmed or not final or asked.get("dry_run"):
         return
     if not sys.stdin.isatty():
-        raise ConfigurationError("this deletes for good: add --yes if that is meant")
-    typer.confirm("This deletes for good. Go on?", abort=True)
+        raise ConfigurationError("this deletes permanently: add --yes to confirm")
+    typer.confirm("This deletes permanently. Continue?", abort=True)
 
 
 def _as_written(exc: ValidationError, operation: AnyOperation, fields: list[Field]) -> ValidationError:
-    """The mistake in the words of the command line: --top-k rather than retrieve.top_k."""
+    """The error with the name of the option: --top-k instead of retrieve.top_k."""
     if exc.subject != operation.name or exc.field is None:
         return exc
     path = tuple(exc.field.split("."))

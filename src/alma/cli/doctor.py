@@ -1,4 +1,4 @@
-"""`alma doctor`: what is well, what is not, and what to do about it."""
+"""`alma doctor`: check the installation and suggest fixes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SERVER_PACKAGES = ("fastapi", "uvicorn", "mcp")
 
 
 class Check(NamedTuple):
-    """One line: how it is, and what to do where it is not well."""
+    """The result of one check, and what to do about it."""
 
     what: str
     status: str
@@ -40,20 +40,20 @@ class Check(NamedTuple):
 
 
 class _Stop(Exception):
-    """What comes next cannot be checked."""
+    """The remaining checks are impossible."""
 
 
 def doctor(
     config: Config = None,
     store: Store = None,
     deep: Annotated[
-        bool, typer.Option("--deep", help="Read every page of the store and every event of the audit log, too.")
+        bool, typer.Option("--deep", help="Also read every page of the store and every event of the audit log.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check configuration, store, schema, model, index and servers, and say what to do.
+    """Check configuration, store, schema, model, index and servers, and suggest fixes.
 
-    The exit code is 1 where something fails, and 0 with warnings alone. Nothing is changed.
+    The exit code is 1 if a check fails; warnings do not count. Nothing is changed.
     """
     failed = False
     checks = []
@@ -65,7 +65,7 @@ def doctor(
     if as_json:
         show_json({"ok": not failed, "checks": [check._asdict() for check in checks]})
     elif not failed:
-        typer.echo("Everything that was checked works.")
+        typer.echo("All checks passed.")
     if failed:
         raise typer.Exit(1)
 
@@ -98,7 +98,7 @@ def _configuration(config: Path | None, store: str | None) -> Generator[Check, N
     if file is not None:
         yield Check("configuration", "ok", str(file))
     else:
-        chosen = "the store is named" if store is not None else "the usual store is used"
+        chosen = "given by --store" if store is not None else "default store"
         yield Check("configuration", "ok", f"none, {chosen}: {without_password(place.store)}")
     return place
 
@@ -106,15 +106,13 @@ def _configuration(config: Path | None, store: str | None) -> Generator[Check, N
 def _store(place: Place, deep: bool) -> Iterator[Check]:
     shown = without_password(place.store)
     if not store_exists(place.store):
-        yield Check(
-            "store", "warn", f"there is none yet at {shown}", "the first  alma learn  or  alma remember  makes it"
-        )
+        yield Check("store", "warn", f"no store yet at {shown}", "the first  alma learn  or  alma remember  creates it")
         raise _Stop
     if "://" not in place.store and not os.access(place.store, os.W_OK):
-        yield Check("store", "fail", f"{shown} cannot be written to", "change its owner or its permissions")
+        yield Check("store", "fail", f"{shown} is not writable", "change its owner or its permissions")
         raise _Stop
     if place.store.startswith("file://"):
-        yield Check("store", "ok", f"a folder of JSON files at {shown}")
+        yield Check("store", "ok", f"a directory of JSON files at {shown}")
         return
     try:
         with open_migrator(*place) as migrator:
@@ -130,9 +128,9 @@ def _store(place: Place, deep: bool) -> Iterator[Check]:
     pending = sum(state.applied_at is None for state in states)
     if pending:
         yield Check(
-            "schema", "warn", f"{pending} migration(s) pending", "alma migrate up  (opening the store does it, too)"
+            "schema", "warn", f"{pending} migration(s) pending", "alma migrate up  (opening the store also runs them)"
         )
-        # Opening it would change it.
+        # Opening the store would run them.
         raise _Stop
     yield Check("schema", "ok", f"version {states[-1].migration.version}")
 
@@ -146,7 +144,7 @@ def _memory(config: Path | None, store: str | None, deep: bool) -> Iterator[Chec
         try:
             memory = opened.enter_context(open_memory(config, store, None, must_exist=True))
         except ALMAError as exc:
-            yield Check("opening", "fail", str(exc), "see the sentence itself")
+            yield Check("opening", "fail", str(exc), "see the error message")
             return
         yield from _model(memory)
         yield _vectors(memory)
@@ -174,9 +172,9 @@ def _vectors(memory: ALMA) -> Check:
     lacking = sum(memory.storage.count_without_vector(cls, model, everywhere) for cls in kinds)
     if lacking:
         return Check(
-            "vectors", "warn", f"{lacking:,} memories have no vector and are found by words alone", "alma reembed"
+            "vectors", "warn", f"{lacking:,} memories have no vector and are only found by words", "alma reembed"
         )
-    return Check("vectors", "ok", f"every memory that is searched by meaning has one ({sum(1 for _ in kinds)} kinds)")
+    return Check("vectors", "ok", f"all memories have vectors ({sum(1 for _ in kinds)} kinds)")
 
 
 def _index(memory: ALMA) -> Check:
@@ -184,9 +182,9 @@ def _index(memory: ALMA) -> Check:
     try:
         found = memory.retrieval.retrieve(_PROBE, "doctor", memory.project_id, bypass_cache=True)
     except ALMAError as exc:
-        return Check("index", "fail", str(exc), "alma reembed  makes it anew")
+        return Check("index", "fail", str(exc), "alma reembed  rebuilds it")
     if found.degraded:
-        return Check("index", "fail", found.degraded, "alma reembed  makes it anew")
+        return Check("index", "fail", found.degraded, "alma reembed  rebuilds it")
     took = (time.perf_counter() - begun) * 1000
     return Check("index", "ok", f"{type(memory.retrieval.index).__name__}, answered in {took:,.0f} ms")
 
@@ -201,24 +199,22 @@ def _cache(memory: ALMA) -> Iterator[Check]:
         yield Check(
             "cache",
             "warn",
-            "the Redis server does not answer; retrieval works without it",
+            "the Redis server does not respond; retrieval works without it",
             "start it, or correct redis.url",
         )
     else:
-        yield Check("cache", "ok", "the Redis server answers")
+        yield Check("cache", "ok", "the Redis server responds")
 
 
 def _audit(memory: ALMA) -> Check:
     found = memory.audit.verify()
     if not found.ok:
-        return Check(
-            "audit", "fail", f"{len(found.findings):,} event(s) are not as they were written", "alma audit verify"
-        )
-    return Check("audit", "ok", f"{found.checked:,} events are as they were written")
+        return Check("audit", "fail", f"{len(found.findings):,} event(s) were changed or removed", "alma audit verify")
+    return Check("audit", "ok", f"{found.checked:,} events are unchanged")
 
 
 def _judge(file: Path | None) -> Check:
-    """What judges texts, and whether the shipped model can be loaded."""
+    """The judge, and whether its model can be loaded."""
     from alma.judge import FallbackJudge, LLMJudge
 
     try:
@@ -242,7 +238,7 @@ def _judge(file: Path | None) -> Check:
 def _packages() -> Check:
     missing = [name for name in _SERVER_PACKAGES if find_spec(name) is None]
     if missing:
-        said = f"{', '.join(missing)} not installed, which  alma serve  and  alma mcp  need"
+        said = f"{', '.join(missing)} not installed, required by  alma serve  and  alma mcp"
         return Check("servers", "warn", said, "pip install 'alma-memory[server]'")
     return Check("servers", "ok", "alma serve  and  alma mcp  can start")
 

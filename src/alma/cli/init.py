@@ -1,4 +1,4 @@
-"""`alma init`: a commented configuration, its store, and how an MCP client connects to it."""
+"""`alma init`: write a commented configuration, create the store, and show how an MCP client connects."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ _TEMPLATE = """\
 alma:
   project_id: {project}
 
-  # Where memories are kept: sqlite (one file), postgres (a server) or file (a folder of JSON).
+  # Where memories are stored: sqlite (one file), postgres (a server) or file (a directory of JSON).
   storage: {storage}
-  storage_dir: .alma            # relative to the folder that holds .alma
+  storage_dir: .alma            # relative to the directory that holds .alma
   db_name: alma.db
 
-  # What turns text into vectors: local (runs here, needs no key), openai, azure or mock (for tests).
+  # The embedding provider: local (on this machine, no key), openai, azure or mock (for tests).
   embedding_provider: {embeddings}
 
-  # What each agent may learn; an agent that is not named may learn everything, for itself.
+  # What each agent may learn; agents that are not listed may learn everything, for themselves.
   agents: {agents}
   #   helena:
   #     domain: coding
   #     can_learn: [testing_strategies, selector_patterns]
   #     cannot_learn: [backend_logic]        # wins over can_learn
-  #     share_with: [victor]                 # who may read what she learns
+  #     share_with: [victor]                 # who may read her lessons
   #     inherit_from: []                     # whose lessons she reads
-  #     min_occurrences_for_heuristic: 3     # how often something must happen to be a lesson
+  #     min_occurrences_for_heuristic: 3     # repetitions before a strategy becomes a lesson
 
-  # For storage: postgres. A ${{NAME}} is read from the environment and must be set.
+  # For storage: postgres. ${{NAME}} is read from the environment and must be set.
   {mark}postgres:
   {mark}  host: localhost
   {mark}  port: 5432
@@ -48,7 +48,7 @@ alma:
   {mark}  user: alma
   {mark}  password: ${{ALMA_POSTGRES_PASSWORD}}
 
-  # Where answers are remembered for a while: memory (each process for itself), redis or null.
+  # The cache of retrieval results: memory (per process), redis or null.
   # retrieval:
   #   cache: redis
   # redis:
@@ -63,14 +63,16 @@ _AGENT = """
 def init(
     project: Annotated[
         str | None,
-        typer.Option(envvar="ALMA_PROJECT", metavar="NAME", help="The project; the folder's name by default."),
+        typer.Option(envvar="ALMA_PROJECT", metavar="NAME", help="The project; default: the directory's name."),
     ] = None,
     agent: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="An agent to write down; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME", help="An agent to add to the configuration; may be repeated.")
     ] = None,
-    storage: Annotated[Literal["sqlite", "postgres", "file"], typer.Option(help="Where memories are kept.")] = "sqlite",
+    storage: Annotated[
+        Literal["sqlite", "postgres", "file"], typer.Option(help="Where memories are stored.")
+    ] = "sqlite",
     embeddings: Annotated[
-        Literal["local", "openai", "azure", "mock"], typer.Option(help="What turns text into vectors.")
+        Literal["local", "openai", "azure", "mock"], typer.Option(help="The embedding provider.")
     ] = "local",
     config: Annotated[
         Path, typer.Option(envvar="ALMA_CONFIG", metavar="FILE", help="The file to write.")
@@ -79,17 +81,17 @@ def init(
         Path | None,
         typer.Option(metavar="FILE", help="Add the server to this file of an MCP client, for example .mcp.json."),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite a configuration that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing configuration.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a commented configuration, and show how an MCP client connects.
 
-    The store is made as well, unless it is a server's. What the store remembers is never touched.
+    The store is created as well, except on a PostgreSQL server. Existing memories are never changed.
     """
     if config.exists() and not force:
-        raise ConfigurationError(f"there is a configuration at {config} already: keep it, or overwrite it with --force")
+        raise ConfigurationError(f"{config} exists: keep it, or overwrite it with --force")
     text = _text(project or _folder_name(), storage, embeddings, agent or [])
-    # Before anything is written: a file of somebody's client must be readable to be added to.
+    # Read first, so that nothing is written if the client's file is invalid.
     clients = None if mcp_file is None else _with_server(mcp_file, config)
     make_directory(config.parent)
     config.write_text(text, encoding="utf-8")
@@ -129,7 +131,7 @@ def _tell(config: Path, storage: str, mcp_file: Path | None) -> None:
 
 
 def _snippet(config: Path) -> dict[str, Any]:
-    """With the interpreter's full path: clients start servers from anywhere, and without the environment of a shell."""
+    """With absolute paths: clients start servers in any directory and without a shell environment."""
     arguments = ["-m", "alma.mcp", "--config", str(config.absolute())]
     return {"mcpServers": {"alma": {"command": sys.executable, "args": arguments}}}
 
@@ -140,7 +142,7 @@ def _with_server(file: Path, config: Path) -> dict[str, Any]:
         servers = clients.setdefault("mcpServers", {})
         servers.update(_snippet(config)["mcpServers"])
     except (OSError, ValueError, AttributeError) as exc:
-        raise ConfigurationError(f"{file} is no file of an MCP client that could be added to: {exc}") from exc
+        raise ConfigurationError(f"{file} is not a valid configuration of an MCP client: {exc}") from exc
     else:
         return dict(clients)
 

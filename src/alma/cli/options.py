@@ -1,4 +1,4 @@
-"""Options: what an operation takes, as arguments and options of a command, made from its JSON Schema."""
+"""Convert the JSON Schema of an operation into command line arguments and options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from alma.errors import ValidationError
 
 Schema = Mapping[str, Any]
 
-# The words that every command uses for them.
+# Shorter names of common fields.
 _WORDS = {
     "project_id": "project",
     "user_id": "user",
@@ -29,47 +29,47 @@ _WORDS = {
     "memory_type": "type",
     "strategy_used": "strategy",
 }
-# What every command has besides.
+# Option names that every command has.
 _TAKEN = frozenset(("config", "store", "json", "yes", "help"))
 _NEVER_FIRST = ("project_id", "user_id", "agent")
 _VARIABLES = {"project_id": "ALMA_PROJECT", "user_id": "ALMA_USER"}
-# What is said of a field that its model leaves undescribed.
+# Help for fields without a description in their model.
 _SAID = {
-    "types": "Of one of these types",
-    "categories": "In one of these categories",
-    "tags": "With all of these tags",
-    "any_tags": "With one of these tags",
-    "layers": "In one of these layers: session, project, global or temporal",
+    "types": "One of these types",
+    "categories": "One of these categories",
+    "tags": "All of these tags",
+    "any_tags": "One of these tags",
+    "layers": "One of these layers: session, project, global or temporal",
     "source_agent": "From this agent",
-    "event_since": "Of what happened since then",
-    "event_until": "Of what happened before",
+    "event_since": "Events since this time",
+    "event_until": "Events before this time",
     "created_since": "Remembered since then",
     "created_until": "Remembered before",
-    "min_importance": "At least this important, from 0 to 1",
-    "min_priority": "At least this important, from 1 to 10",
-    "content": "What the structured content must have",
+    "min_importance": "Minimum importance, from 0 to 1",
+    "min_priority": "Minimum priority, from 1 to 10",
+    "content": "Required values in the structured content",
     "private": "Only private ones, or none",
     "include_archived": "Archived ones, too",
-    "include_deleted": "Softly deleted ones, too",
+    "include_deleted": "Include softly deleted ones",
     "include_expired": "Expired ones, too",
-    "limit": "At most so many",
+    "limit": "Maximum number of results",
     "offset": "After so many",
-    "cursor": "Go on behind the page before, with its next_cursor",
+    "cursor": "Continue after the previous page, with its next_cursor",
     "user_id": "Who asks",
-    "session_id": "The session it is about",
-    "agent": "The agent it is about",
-    "where": "What they must be like",
+    "session_id": "The session",
+    "agent": "The agent",
+    "where": "A filter",
     "hard": "Delete for good",
     "reason": "Why; kept in the history",
-    "query": "What is looked for",
+    "query": "The query",
     "id": "Its id",
     "memory_id": "Its id",
     "title": "A title",
     "summary": "A summary",
-    "mode": "How it is searched",
-    "max_tokens": "How long it may be, in tokens",
+    "mode": "The search mode",
+    "max_tokens": "Maximum number of tokens",
 }
-# The same of a filter's, and of what is filtered.
+# The same for the fields of a filter, and for single items.
 _SAID_OF_A_FILTER = {
     "user_id": "Of this user",
     "project_id": "Of this project",
@@ -82,7 +82,7 @@ _ANY_SCALAR = "scalar"
 
 
 class Form(StrEnum):
-    """What is written on the command line for a value."""
+    """The type of a value on the command line."""
 
     TEXT = "text"
     NUMBER = "number"
@@ -96,7 +96,7 @@ class Form(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One value that an operation takes; `path` is where it stands in the arguments."""
+    """A value that an operation takes; `path` is its place in the arguments."""
 
     path: tuple[str, ...]
     form: Form
@@ -109,12 +109,12 @@ class Field:
 
     @property
     def name(self) -> str:
-        """As a parameter of a function."""
+        """The parameter name."""
         return "__".join(self.path)
 
     @property
     def word(self) -> str:
-        """As it is written on the command line."""
+        """The option name."""
         last = self.path[-1]
         plain = _singular(last) if self.several else _WORDS.get(last, last)
         if plain in _TAKEN:
@@ -122,7 +122,7 @@ class Field:
         return f"{self.prefix}{plain}".replace("_", "-")
 
     def written(self, value: Any) -> list[str]:
-        """A value as it is written behind the option."""
+        """The option with a value, as written on the command line."""
         if self.form is Form.FLAG:
             off = [] if self.default is False else [f"--no-{self.word}"]
             return [f"--{self.word}"] if value else off
@@ -131,7 +131,7 @@ class Field:
         return [f"--{self.word} {quoted(each)}" for each in (value if self.several else [value])]
 
     def read(self, value: Any) -> Any:
-        """The value as JSON has it."""
+        """The value as JSON."""
         if self.several and isinstance(value, list):
             return [self._read(each) for each in value]
         return self._read(value)
@@ -153,14 +153,14 @@ class Field:
 
 
 def quoted(value: Any) -> str:
-    """A value as a word of a shell; double quotes read better than single ones where both do."""
+    """A value quoted for a shell, with double quotes where possible."""
     text = str(value)
     plain = shlex.quote(text)
     return f'"{text}"' if plain != text and not set(text) & set('"$`\\!\n') else plain
 
 
 def fields_of(schema: Schema) -> list[Field]:
-    """Everything that the arguments hold; an object inside of them gives its own fields."""
+    """All fields of the arguments; nested objects contribute their own fields."""
     found = list(_fields(schema, schema, ()))
     taken = {field.word for field in found if len(field.path) == 1}
     return [
@@ -170,14 +170,14 @@ def fields_of(schema: Schema) -> list[Field]:
 
 
 def arguments_of(fields: Sequence[Field]) -> list[Field]:
-    """Those that are what the command is about, and are written without an option: the list of them at the end."""
+    """The positional arguments: required fields, and one list at the end."""
     plain = [f for f in fields if f.required and f.path[-1] not in _NEVER_FIRST and f.form is not Form.JSON]
     one_each = [field for field in plain if not field.several]
     return [*one_each, *[field for field in plain if field.several][:1]]
 
 
 def parameters_of(fields: Sequence[Field], positional: Sequence[Field]) -> Iterator[Parameter]:
-    """The parameters of the function that Typer makes a command of."""
+    """The parameters of the function for Typer."""
     for field in (*positional, *(each for each in fields if each not in positional)):
         info = _argument(field) if field in positional else _option(field)
         needed = field.required
@@ -187,7 +187,7 @@ def parameters_of(fields: Sequence[Field], positional: Sequence[Field]) -> Itera
 
 
 def arguments(fields: Sequence[Field], given: Mapping[str, Any]) -> dict[str, Any]:
-    """What was written, as the arguments of the operation; what was not is left out."""
+    """The given values as arguments of the operation."""
     read: dict[str, Any] = {}
     for field in fields:
         value = given.get(field.name)
@@ -221,13 +221,13 @@ def _fields(whole: Schema, schema: Schema, above: tuple[str, ...]) -> Iterator[F
             name in required and not above,
             described.get("default"),
             help_text,
-            # In one order: Python takes two Literals with the same choices for one another.
+            # Sorted, because Python considers Literals with the same choices equal.
             tuple(sorted(map(str, item.get("enum", ())))),
         )
 
 
 def _resolved(whole: Schema, schema: Schema) -> Schema:
-    """The one meaning of a schema that may also be null; text where it may be text."""
+    """The schema of a value that is not null; text if text is allowed."""
     if "$ref" in schema:
         return _resolved(whole, whole["$defs"][schema["$ref"].rpartition("/")[2]])
     choices = [_resolved(whole, each) for each in schema.get("anyOf", ()) if each.get("type") != "null"]
@@ -264,7 +264,7 @@ _TYPES: dict[Form, Any] = {Form.NUMBER: float, Form.WHOLE: int, Form.FLAG: bool}
 
 
 def _annotation(field: Field) -> Any:
-    # Typer knows no lists of choices; the operation refuses what is none of them.
+    # Typer does not support lists of choices; the operation checks them.
     one: Any = Literal[field.choices] if field.choices and not field.several else _TYPES.get(field.form, str)
     return GenericAlias(list, (one,)) if field.several else one
 
@@ -307,10 +307,10 @@ def _help(field: Field) -> str:
     last = field.path[-1]
     nearer = _SAID_OF_A_FILTER if len(field.path) > 1 else _SAID_OF_ONE
     said = field.help.strip() or nearer.get(last) or _SAID.get(last) or last.replace("_", " ").capitalize()
-    # Where a description names a field, the command line has an option.
+    # Field names in descriptions become option names.
     said = _FIELD.sub(lambda found: f"--{_WORDS.get(found[0], found[0])}".replace("_", "-"), said)
     if field.form is Form.JSON:
-        return f"{said.rstrip('.')}; JSON, or @FILE that holds it."
+        return f"{said.rstrip('.')}; JSON, or @FILE."
     if field.several:
         among = f", one of {', '.join(field.choices)}" if field.choices and field.choices[0] not in said else ""
         return f"{said.rstrip('.')}{among}; may be repeated."
@@ -333,7 +333,7 @@ def _json(word: str, text: str) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """A number, true or false where it is written like one, and text otherwise."""
+    """A number or boolean if it looks like one, otherwise text."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -342,7 +342,7 @@ def _scalar(text: str) -> Any:
 
 
 def _object_or_text(text: str) -> Any:
-    """A JSON object where it is written like one, and text otherwise."""
+    """A JSON object if it looks like one, otherwise text."""
     try:
         value = json.loads(text) if text.lstrip().startswith("{") else text
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What the commands show: tables, cards and sentences for people, JSON for programs, progress on stderr."""
+"""Output of commands: tables, cards and sentences for people, JSON for programs, progress on stderr."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from rich.text import Text
 from alma.cli.escaping import safe, safe_json
 
 Schema = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The PostgreSQL schema that holds ALMA's tables; public by default.")
+    str | None, typer.Option(metavar="NAME", help="The PostgreSQL schema of ALMA's tables; default: public.")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of text for people.")]
-# Nobody watches a pipe, so its lines need not be cut where a screen would end.
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+# The width used for a pipe.
 _PIPE_WIDTH = 200
 _LONGEST_CELL = 400
 _NARROWEST = 16
@@ -33,20 +33,20 @@ _MOMENT = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00
 
 
 def console() -> Console:
-    """Where people read; as wide as the screen."""
+    """The console for stdout."""
     width = None if sys.stdout.isatty() or "COLUMNS" in os.environ else _PIPE_WIDTH
     return Console(width=width, highlight=False, markup=False, emoji=False)
 
 
 def progress_bar() -> ProgressBar:
-    """For a person who watches; on stderr, so that what is printed can be piped."""
+    """A progress bar on stderr, so that stdout can be piped."""
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
 
 
 @contextmanager
 def progress_of(name: str) -> Iterator[Callable[[int, int], None]]:
-    """What is told how much is done, and of how much; a bar appears when there is something to tell."""
+    """A progress callback; a bar appears with the first call."""
     with ExitStack() as shown:
         bars: list[tuple[ProgressBar, TaskID]] = []
 
@@ -61,12 +61,12 @@ def progress_of(name: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def say(sentence: str) -> None:
-    """A sentence for people, in which nothing acts on the terminal."""
+    """Print a sentence, with control characters escaped."""
     typer.echo(safe(sentence))
 
 
 def warn(sentence: str) -> None:
-    """A sentence beside the result."""
+    """Print a warning to stderr."""
     typer.echo(f"alma: {safe(sentence)}", err=True)
 
 
@@ -77,7 +77,7 @@ def show_table(
     missing: str = "",
     title: str | None = None,
 ) -> None:
-    """Rows as a table, or as JSON; `missing` stands for what has no value."""
+    """Print rows as a table or as JSON; `missing` stands for None."""
     if as_json:
         show_json(rows)
         return
@@ -88,7 +88,7 @@ def show_table(
         return
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", title_style="bold", pad_edge=False)
     for name in columns:
-        # What must be copied stays in one piece.
+        # Ids are not wrapped, so that they can be copied.
         table.add_column(name.replace("_", " "), overflow="fold", no_wrap=_is_id(name))
     for row in cells:
         table.add_row(*map(Text, row))
@@ -96,7 +96,7 @@ def show_table(
 
 
 def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) -> bool:
-    """Whether the columns can stand side by side and still be read."""
+    """Whether the columns fit side by side and stay readable."""
     needed = [
         max((len(row[number]) for row in cells), default=0)
         if _is_id(name)
@@ -108,7 +108,7 @@ def _fits(columns: Sequence[str], cells: Sequence[Sequence[str]], width: int) ->
 
 
 def _show_cards(columns: Sequence[str], cells: Sequence[Sequence[str]], title: str | None) -> None:
-    """One under the other what does not fit side by side."""
+    """Print rows that do not fit side by side as cards."""
     if title:
         say(title)
     for row in cells:
@@ -121,7 +121,7 @@ def _is_id(name: str) -> bool:
 
 
 def show_card(facts: Mapping[str, object], title: str | None = None) -> None:
-    """One thing: a fact on each line."""
+    """Print one record, a field per line."""
     table = Table(box=None, show_header=False, pad_edge=False, title=title, title_justify="left", title_style="bold")
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
@@ -131,7 +131,7 @@ def show_card(facts: Mapping[str, object], title: str | None = None) -> None:
 
 
 def _print(screen: Console, table: Table) -> None:
-    """Without the spaces that fill the lines, which would only be copied along."""
+    """Print without trailing spaces."""
     with screen.capture() as captured:
         screen.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
@@ -139,13 +139,13 @@ def _print(screen: Console, table: Table) -> None:
 
 
 def show_json(value: object) -> None:
-    """A value as JSON, as it is piped into other programs."""
+    """Print a value as JSON."""
     document = json.dumps(value, indent=2, ensure_ascii=False, default=str)
     sys.stdout.write(safe_json(document) + "\n")
 
 
 def cell(value: object, missing: str = "", longest: int | None = _LONGEST_CELL) -> str:
-    """A value as people write it."""
+    """A value as text."""
     if value is None:
         return missing
     if isinstance(value, bool):

@@ -1,4 +1,4 @@
-"""Results as people read them: the prompt, a sentence, a card or a table; --json has all of it."""
+"""Print the results of operations: the prompt, a sentence, a card or a table; --json prints everything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alma.operations.base import Operation
 Json = Mapping[str, Any]
 Shown = Callable[[Json, Json], None]
 
-# What says most about a record, in the order in which it is given room; the rest is in --json.
+# The most informative fields, in order of priority.
 _IDS = ("id", "memory_id", "record_id", "key")
 _TEXTS = (
     "content",
@@ -47,7 +47,7 @@ _FACTS = (
     "why",
 )
 _TIMES = ("created_at", "updated_at", "started_at", "timestamp", "recorded_at", "archived_at", "at")
-# A row without these says nothing; where there is no room for them, rows stand one under the other.
+# Rows without these fields are useless; if they do not fit, rows are printed as cards.
 _ENDS = ("source_id", "target_id", "from_memory_id", "to_memory_id", "relation_type", "memory_ids")
 _NOISE = frozenset(
     (
@@ -77,7 +77,7 @@ _KINDS = (
 
 
 def show_result(operation: Operation[Any, Any], result: Json, asked: Json) -> None:
-    """Show what came out of an operation."""
+    """Print the result of an operation."""
     if result.get("degraded"):
         warn(str(result["degraded"]))
     _SHOWN.get(operation.name, _anything)(result, asked)
@@ -88,7 +88,7 @@ def show_result(operation: Operation[Any, Any], result: Json, asked: Json) -> No
 
 def _retrieved(result: Json, asked: Json) -> None:
     if not result["total_items"]:
-        say("Nothing worth knowing is stored for this task yet.")
+        say("No relevant memories are stored for this task yet.")
     else:
         say(result["prompt"])
     if result.get("explanations"):
@@ -122,7 +122,7 @@ def _learned(result: Json, asked: Json) -> None:
     if avoided:
         say(f"To avoid: {avoided['pattern']} (failed {avoided['occurrence_count']} times)")
     if not lesson and not avoided:
-        say("No lesson yet: it takes the same strategy a few times more.")
+        say("No lesson yet: that takes more repetitions of the same strategy.")
     for note in result.get("notes", ()):
         say(f"Note: {note}")
 
@@ -161,15 +161,15 @@ def _found(result: Json, asked: Json) -> None:
 
 
 def _context(result: Json, asked: Json) -> None:
-    say(result["prompt"] or "Nothing matters here yet.")
+    say(result["prompt"] or "No relevant memories are stored yet.")
     if result.get("left_out"):
-        warn(f"there was no room for {result['left_out']} more; give --max-tokens")
+        warn(f"{result['left_out']} more did not fit; increase --max-tokens")
 
 
 def _stats(result: Json, asked: Json) -> None:
     whose = f", agent {result['agent']}" if result.get("agent") else ""
     counts = {name: value for name, value in result["counts"].items() if name.endswith("_count")}
-    # The documented total counts what agents learned.
+    # The documented total counts learned memories only.
     counts["total_learned_count"] = counts.pop("total_count", 0)
     rows = [{"kind": name.removesuffix("_count").replace("_", " "), "memories": n} for name, n in counts.items()]
     show_table(("kind", "memories"), rows, as_json=False, title=cell(f"Project {result['project_id']}{whose}"))
@@ -180,10 +180,10 @@ def _forgotten(result: Json, asked: Json) -> None:
     if items:
         show_table(*_as_table(items), as_json=False)
     if result.get("dry_run"):
-        say(f"{result['forgotten']} would be forgotten; nothing was changed")
+        say(f"{result['forgotten']} would be archived; nothing was changed")
     else:
         back = (
-            "; see them with  alma learning list-archived, bring them back with  alma restore ID …"
+            "; list them with  alma learning list-archived, restore them with  alma restore ID …"
             if result["forgotten"]
             else ""
         )
@@ -198,7 +198,7 @@ def _purged(result: Json, asked: Json) -> None:
 
 
 def _anything(result: Json, asked: Json) -> None:
-    """Facts as a card, what is one thing as a card, what is many as a table."""
+    """Scalars as a card, records as cards, lists as tables."""
     facts = {
         name: value for name, value in result.items() if not _is_record(value) and not _is_list(value) and name != _NEXT
     }
@@ -231,7 +231,7 @@ def _list(name: str, value: Sequence[Any]) -> None:
 
 
 def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
-    """The columns worth showing that fit on the screen, and the rows; a record inside a row gives its id and text."""
+    """The most informative columns that fit on the screen, and the rows; nested records become id and text."""
     flat = [_flat(row) for row in rows]
     filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
     first = [name for names in (_IDS, _ENDS) for name in names if name in filled]

@@ -1,4 +1,4 @@
-"""`alma serve` and `alma mcp`: the servers, loaded when they are started."""
+"""`alma serve`, `alma mcp` and `alma keys`: the servers and their API keys."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ from alma.cli.store_options import Config, Project, Store, config_of, place_of
 
 
 def serve(
-    host: Annotated[str, typer.Option(help="The address to listen at; beyond this machine, a key is needed.")] = (
+    host: Annotated[str, typer.Option(help="The address to listen on; others than loopback require keys.")] = (
         "127.0.0.1"
     ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen at; 0 takes any free one.")] = 8080,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 chooses a free one.")] = 8080,
     require_key: Annotated[
-        bool, typer.Option("--require-key", help="Let nobody in without a key, not even from this machine.")
+        bool, typer.Option("--require-key", help="Require an API key even from this machine.")
     ] = False,
     allowed_host: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="A name it is reached by; may be repeated.")
+        list[str] | None, typer.Option(metavar="NAME", help="An additional allowed Host name; may be repeated.")
     ] = None,
     allowed_origin: Annotated[
-        list[str] | None, typer.Option(metavar="URL", help="A web page that may call it; may be repeated.")
+        list[str] | None, typer.Option(metavar="URL", help="A web origin that may call the service; may be repeated.")
     ] = None,
-    requests_per_second: Annotated[float, typer.Option(help="How often one caller may ask, on average.")] = 1000,
-    burst: Annotated[int, typer.Option(help="How often one caller may ask at once.")] = 2000,
-    threads: Annotated[int, typer.Option(help="How many requests are worked on at a time.")] = 8,
-    max_connections: Annotated[int, typer.Option(min=1, help="How many connections may be open.")] = 1024,
-    max_connections_per_address: Annotated[int, typer.Option(min=1, help="How many of them from one address.")] = 256,
-    max_sessions_per_key: Annotated[int, typer.Option(min=1, help="How many MCP sessions one key may have.")] = 100,
-    mcp: Annotated[bool, typer.Option(help="Serve MCP over HTTP at /mcp, too, or not.")] = True,
+    requests_per_second: Annotated[float, typer.Option(help="The rate limit of a caller.")] = 1000,
+    burst: Annotated[int, typer.Option(help="The number of requests a caller may send at once.")] = 2000,
+    threads: Annotated[int, typer.Option(help="The number of worker threads.")] = 8,
+    max_connections: Annotated[int, typer.Option(min=1, help="The maximum number of connections.")] = 1024,
+    max_connections_per_address: Annotated[int, typer.Option(min=1, help="The maximum from one address.")] = 256,
+    max_sessions_per_key: Annotated[int, typer.Option(min=1, help="The maximum number of MCP sessions per key.")] = 100,
+    mcp: Annotated[bool, typer.Option(help="Also serve MCP over HTTP at /mcp.")] = True,
     config: Config = None,
     store: Store = None,
     project: Project = None,
 ) -> None:
-    """Run the REST service, and MCP over HTTP with it.
+    """Run the REST service, with MCP over HTTP.
 
-    It answers on this machine alone unless it is told otherwise. Make keys for it with  alma keys create.
+    It listens on this machine only, unless --host is given. Create API keys with  alma keys create.
     """
     from alma.cli.output import say
     from alma.rest.server import serve as start
@@ -69,12 +69,12 @@ def serve(
 
 
 def mcp_server(context: typer.Context) -> None:
-    """Run the MCP server, on standard input and output or over HTTP.
+    """Run the MCP server, over stdio or HTTP.
 
-    Every option is the server's own: --config, --store, --project, --toolset small|full, --http, --host, --port …
+    The options are those of the server: --config, --store, --project, --toolset small|full, --http, --host, --port …
     `alma mcp -h` lists them.
     """
-    # The command line hands over before it comes here, unless it was asked for help.
+    # Only reached for help; otherwise `alma.cli.main` starts the server directly.
     from alma.mcp.server import main
 
     main(context.args)
@@ -101,17 +101,17 @@ _COLUMNS = ("id", "name", "prefix", "rights", "limited_to", "status", "created_a
     ),
 )
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")],
-    right: Annotated[list[str], typer.Option(help="What it allows: read, write, delete or admin; may be repeated.")],
-    user: Annotated[str | None, typer.Option(metavar="NAME", help="Only what belongs to this user.")] = None,
-    project: Annotated[str | None, typer.Option(metavar="NAME", help="Only this project.")] = None,
-    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Only what belongs to this agent.")] = None,
-    days: Annotated[float | None, typer.Option(min=0, help="For so many days; for ever when not given.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The purpose of the key.")],
+    right: Annotated[list[str], typer.Option(help="A right: read, write, delete or admin; may be repeated.")],
+    user: Annotated[str | None, typer.Option(metavar="NAME", help="Limit the key to this user.")] = None,
+    project: Annotated[str | None, typer.Option(metavar="NAME", help="Limit the key to this project.")] = None,
+    agent: Annotated[str | None, typer.Option(metavar="NAME", help="Limit the key to this agent.")] = None,
+    days: Annotated[float | None, typer.Option(min=0, help="Days until the key expires; default: never.")] = None,
     config: Config = None,
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a key; its text is shown this once, and kept as a hash."""
+    """Create an API key; it is shown once, and stored as a hash."""
     expires_at = None if days is None else clock.now() + timedelta(days=days)
     with open_as_it_is(*place_of(config, store)) as storage:
         key, text = ApiKeys(storage).create(
@@ -125,29 +125,29 @@ def create(
 
 @keys.command("list", epilog=examples("alma keys list", "alma keys list --json"))
 def list_keys(config: Config = None, store: Store = None, as_json: AsJson = False) -> None:
-    """Every key there ever was, the newest first; never its text."""
+    """List all keys, newest first, without their tokens."""
     with open_existing(*place_of(config, store)) as storage:
         rows = [_row(key) for key in ApiKeys(storage).list_all()]
     if rows or as_json:
         show_table(_COLUMNS, rows, as_json)
     else:
-        say("There are no keys: make one with  alma keys create NAME --right read")
+        say("There are no keys: create one with  alma keys create NAME --right read")
 
 
 @keys.command("revoke", epilog=examples("alma keys revoke 01a1e0a2b81e7fc49d0ec9b96de703e8"))
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or how its text begins: alma_….")],
+    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id, or its prefix: alma_….")],
     config: Config = None,
     store: Store = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a key open nothing any more; a second time changes nothing."""
+    """Revoke a key; revoking twice has no effect."""
     with open_existing(*place_of(config, store)) as storage:
         ended = ApiKeys(storage).revoke(key)
     if as_json:
         show_json(_row(ended))
         return
-    say(f"{ended.name} ({ended.id}) opens nothing any more")
+    say(f"{ended.name} ({ended.id}) is revoked")
 
 
 def _row(key: Any) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Commands for the store itself: its schema, its partitions and its vectors."""
+"""Commands for a store: schema, partitions, vectors and audit log."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from alma.model.scope import Scope
 from alma.storage.base import ChainHead
 from alma.sync.reembed import Progress
 
-migrate = application("Tell or change the schema version of a store.")
+migrate = application("Show or update the schema version of a store.")
 
 
 @migrate.command("status", epilog=examples("alma migrate status", "alma migrate status --store .alma/alma.db --json"))
 def migrate_status(config: Config = None, store: Store = None, schema: Schema = None, as_json: AsJson = False) -> None:
-    """Which migrations the store has been through, and which are still to come."""
+    """List applied and pending migrations."""
     place = place_of(config, store, schema)
     with open_migrator(place.store, place.schema) as migrator:
         states = migrator.status()
@@ -53,10 +53,10 @@ def migrate_up(
     config: Config = None,
     store: Store = None,
     schema: Schema = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be run and change nothing.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the SQL without changing anything.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Bring the store to the newest schema; an SQLite file is backed up beside itself first."""
+    """Apply pending migrations; an SQLite file is backed up first."""
     place = place_of(config, store, schema)
     with open_migrator(place.store, place.schema) as migrator:
         pending = migrator.pending()
@@ -76,15 +76,13 @@ def migrate_up(
 def partition(
     config: Config = None,
     store: Store = None,
-    table: Annotated[
-        list[str] | None, typer.Option("--table", help="memories, audit_log; both when not given.")
-    ] = None,
+    table: Annotated[list[str] | None, typer.Option("--table", help="memories or audit_log; default: both.")] = None,
     interval: Annotated[str, typer.Option(help="month or quarter")] = "month",
-    ahead: Annotated[int, typer.Option(help="How many intervals to prepare ahead of now.")] = 3,
+    ahead: Annotated[int, typer.Option(help="The number of intervals to prepare in advance.")] = 3,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Split tables of a PostgreSQL store by time, or prepare further partitions; safe to run again and again."""
+    """Partition tables of a PostgreSQL store by time, or add partitions; can be repeated safely."""
     place = place_of(config, store, schema)
     made = partition_tables(place.store, table, interval, ahead, place.schema)
     rows = [{"table": p.table, "partition": p.name, "bounds": p.bounds, "rows": p.rows} for p in made]
@@ -96,20 +94,20 @@ def reembed(
     store: Store = None,
     provider: Annotated[
         str | None,
-        typer.Option(help="local, openai, azure or mock; the configuration's when not given, or else local."),
+        typer.Option(help="local, openai, azure or mock; default: the configured one, or local."),
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Another model than the provider's usual one.")] = None,
-    dimensions: Annotated[int | None, typer.Option(help="How long its vectors are, where that can be chosen.")] = None,
-    folder: Annotated[str | None, typer.Option(help="A local model's folder: model.onnx and tokenizer.json.")] = None,
+    model: Annotated[str | None, typer.Option(help="A model other than the provider's default.")] = None,
+    dimensions: Annotated[int | None, typer.Option(help="The vector length, if the model supports several.")] = None,
+    folder: Annotated[str | None, typer.Option(help="A directory with model.onnx and tokenizer.json.")] = None,
     deployment: Annotated[str | None, typer.Option(help="The name of the Azure deployment.")] = None,
-    batch_size: Annotated[int, typer.Option(help="How many records are embedded and stored at once.")] = 64,
+    batch_size: Annotated[int, typer.Option(help="The number of records per batch.")] = 64,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Move the store to an embedding model, while it is in use; when interrupted, run it again to go on.
+    """Move the store to another embedding model while it is in use; an interrupted run can be continued.
 
-    What the configuration says about a provider holds where nothing else is given here. Keys come from there or from
-    the environment: OPENAI_API_KEY; AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.
+    Options that are not given come from the configuration. API keys come from there or from the environment:
+    OPENAI_API_KEY; AZURE_OPENAI_ENDPOINT and AZURE_OPENAI_API_KEY.
     """
     if batch_size < 1:
         raise ConfigurationError("--batch-size must be at least 1")
@@ -132,7 +130,7 @@ def reembed(
         show_json({"made": made, "embedding_model": embedder.model, "embedding_dim": embedder.dimension})
         return
     say(
-        f"{made} vector(s) made; open the store with "
+        f"{made} vector(s) created; open the store with "
         f"embedding_model={embedder.model!r}, embedding_dim={embedder.dimension}"
     )
 
@@ -143,9 +141,9 @@ partitioning = single(
 reembedding = single(reembed, "alma reembed", "alma reembed --store .alma/alma.db --provider mock --dimensions 8")
 
 
-audit = application("Look into the audit log of a store, and check it.")
+audit = application("List and verify the audit log of a store.")
 
-Log = Annotated[str | None, typer.Argument(metavar="[STORE]", help=f"{STORES} The chosen store by default.")]
+Log = Annotated[str | None, typer.Argument(metavar="[STORE]", help=f"{STORES} Default: the configured store.")]
 _COLUMNS = ("id", "at", "who", "action", "what", "result")
 
 
@@ -158,12 +156,12 @@ def verify(
     store: Store = None,
     anchors: Annotated[
         Path | None,
-        typer.Option(help="Heads that `alma audit head --json` printed earlier and that were kept elsewhere."),
+        typer.Option(help="Chain heads printed earlier by `alma audit head --json` and kept elsewhere."),
     ] = None,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Find every event of the log that was changed, removed or inserted; the exit code is 1 where there is any."""
+    """Find events that were changed, removed or inserted; the exit code is 1 if there are any."""
     kept = () if anchors is None else _heads_in(anchors)
     with open_existing(*place_of(config, log or store, schema)) as storage:
         found = AuditTrail(storage).verify(kept)
@@ -174,7 +172,7 @@ def verify(
             say(f"{finding.kind}: {finding}")
         since = "" if found.first_id is None else f", chained from event {found.first_id} on"
         before = f"; {found.unchained:,} older events are not chained" if found.unchained else ""
-        verdict = "the log is as it was written" if found.ok else f"{len(found.findings):,} finding(s)"
+        verdict = "the log is unchanged" if found.ok else f"{len(found.findings):,} finding(s)"
         say(f"{verdict}: {found.checked:,} events checked{since}{before}")
     if not found.ok:
         raise typer.Exit(1)
@@ -184,7 +182,7 @@ def verify(
 def head(
     log: Log = None, config: Config = None, store: Store = None, schema: Schema = None, as_json: AsJson = False
 ) -> None:
-    """Where the log ends now; kept elsewhere, it proves later that the log was not written anew."""
+    """Print the head of each hash chain; kept elsewhere, it proves later that the log was not rewritten."""
     with open_existing(*place_of(config, log or store, schema)) as storage:
         rows = [each._asdict() for each in AuditTrail(storage).heads()]
     show_table(("chain", "length", "hash"), rows, as_json)
@@ -197,20 +195,20 @@ def list_events(
     log: Log = None,
     config: Config = None,
     store: Store = None,
-    user: Annotated[str | None, typer.Option(help="Of this user.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Of this agent.")] = None,
+    user: Annotated[str | None, typer.Option(help="Only events of this user.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only events of this agent.")] = None,
     action: Annotated[str | None, typer.Option(help="create, read, update, delete, search, …")] = None,
-    kind: Annotated[str | None, typer.Option(help="Of records of this kind, for example memory.")] = None,
-    record: Annotated[str | None, typer.Option(help="Of the record with this id.")] = None,
-    failed: Annotated[bool, typer.Option("--failed", help="Only what was refused or went wrong.")] = False,
-    since: Annotated[datetime | None, typer.Option(help="From this moment on, in UTC.")] = None,
-    until: Annotated[datetime | None, typer.Option(help="Up to this moment, in UTC.")] = None,
-    limit: Annotated[int, typer.Option(help="How many, at most 1,000.")] = 50,
-    before: Annotated[int | None, typer.Option(help="Go on behind the event with this number.")] = None,
+    kind: Annotated[str | None, typer.Option(help="Only records of this kind, for example memory.")] = None,
+    record: Annotated[str | None, typer.Option(help="Only the record with this id.")] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Only refused and failed requests.")] = False,
+    since: Annotated[datetime | None, typer.Option(help="Only events since this time (UTC).")] = None,
+    until: Annotated[datetime | None, typer.Option(help="Only events until this time (UTC).")] = None,
+    limit: Annotated[int, typer.Option(help="Maximum number of events, at most 1,000.")] = 50,
+    before: Annotated[int | None, typer.Option(help="Continue before the event with this number.")] = None,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """What was done, newest first."""
+    """List audit events, newest first."""
     scope = Scope.everywhere() if user is None else Scope(user_id=user)
     with open_existing(*place_of(config, log or store, schema)) as storage:
         page = AuditTrail(storage).find(
@@ -247,4 +245,4 @@ def _heads_in(path: Path) -> list[ChainHead]:
     try:
         return [ChainHead(**row) for row in json.loads(path.read_text(encoding="utf-8"))]
     except (OSError, ValueError, TypeError) as exc:
-        raise ConfigurationError(f"{path} does not hold what `alma audit head --json` prints: {exc}") from exc
+        raise ConfigurationError(f"{path} is not the output of `alma audit head --json`: {exc}") from exc

@@ -1,4 +1,4 @@
-"""Places: how every command chooses the store it works on, and opens it."""
+"""The options --config, --store and --project, and opening the chosen store."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Config = Annotated[
         "--config",
         envvar="ALMA_CONFIG",
         metavar="FILE",
-        help=f"The configuration; {DEFAULT_CONFIG} where it is there.",
+        help=f"The configuration file; default: {DEFAULT_CONFIG} if it exists.",
     ),
 ]
 Store = Annotated[
@@ -32,33 +32,31 @@ Store = Annotated[
         "--store",
         envvar="ALMA_STORE",
         metavar="STORE",
-        help=f"{STORES} The configuration's when not given, or else {DEFAULT_STORE}.",
+        help=f"{STORES} Default: the configured store, or {DEFAULT_STORE}.",
     ),
 ]
 Project = Annotated[
     str | None,
-    typer.Option(
-        "--project", envvar="ALMA_PROJECT", metavar="NAME", help="The project; the configured one when not given."
-    ),
+    typer.Option("--project", envvar="ALMA_PROJECT", metavar="NAME", help="The project; default: the configured one."),
 ]
 
 
 class Place(NamedTuple):
-    """A store, as a path or URL, and the PostgreSQL schema that it is in."""
+    """A store as a path or URL, and its PostgreSQL schema."""
 
     store: str
     schema: str
 
 
 def config_of(given: Path | None, store: str | None) -> Path | None:
-    """The configuration that counts: the one that is named, or the one of this folder where no store is named."""
+    """The configuration file: the given one, or the default one if it exists and no store is given."""
     if given is not None or store is not None:
         return given
     return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
 
 
 def place_of(config: Path | None, store: str | None, schema: str | None = None) -> Place:
-    """The store that is meant."""
+    """The chosen store."""
     if store is not None:
         return Place(store, schema or "public")
     file = config_of(config, store)
@@ -71,7 +69,7 @@ def place_of(config: Path | None, store: str | None, schema: str | None = None) 
 
 
 def embedding_of(config: Path | None, store: str | None, provider: str | None = None) -> tuple[str, dict[str, Any]]:
-    """The provider of vectors that is meant, and what the configuration says about it."""
+    """The chosen embedding provider and its options."""
     file = config_of(config, store)
     if file is None:
         return provider or "local", {}
@@ -81,7 +79,7 @@ def embedding_of(config: Path | None, store: str | None, provider: str | None = 
 
 
 def redactor_of(config: Path | None, store: str | None) -> Redactor | None:
-    """What takes secrets out of what is written to the store that is meant."""
+    """The redactor of the chosen store."""
     file = config_of(config, store)
     if file is None:
         from alma.redaction.redactor import DEFAULT_REDACTOR
@@ -93,14 +91,14 @@ def redactor_of(config: Path | None, store: str | None) -> Redactor | None:
 
 
 def open_memory(config: Path | None, store: str | None, project: str | None, *, must_exist: bool = False) -> ALMA:
-    """The memory that is meant; what only looks does not make a store where there is none."""
+    """Open the chosen store; commands that only read do not create one."""
     from alma.bootstrap import parts_chosen, store_exists
     from alma.core import ALMA
 
     place = place_of(config, store)
     if must_exist and not store_exists(place.store):
         raise ConfigurationError(
-            f"there is no store at {without_password(place.store)} yet: make one with  alma init, or name yours with "
+            f"there is no store at {without_password(place.store)} yet: create one with  alma init, or name yours with "
             "--store or --config"
         )
     parts = parts_chosen(config_of(config, store), store, project)
@@ -116,6 +114,6 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
 
 
 def without_password(store: str) -> str:
-    """A URL that can be shown."""
+    """A URL without its password."""
     head, at, host = store.rpartition("@")
     return f"{head.rpartition(':')[0]}:***@{host}" if at and "://" in head and head.count(":") > 1 else store

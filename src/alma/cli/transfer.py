@@ -1,4 +1,4 @@
-"""Commands for coming and going: import, export, backup, merge, and a store from its backup."""
+"""Commands that move data: import, export, backup, restore and merge."""
 
 from __future__ import annotations
 
@@ -40,46 +40,46 @@ if TYPE_CHECKING:
 
 StoreAndFile = Annotated[
     list[str],
-    typer.Argument(metavar="[STORE] FILE", help=f"The file, after the store if that is not the chosen one. {STORES}"),
+    typer.Argument(metavar="[STORE] FILE", help=f"The file, optionally after a store. {STORES}"),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen and change nothing.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite what is there.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen without changing anything.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite existing data.")]
 _SYSTEMS = ", ".join((*IMPORTERS, "jsonl"))
 _SHOWN = 20
 
 
 def import_command(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="JSON, JSON lines, SQLite, an SQL dump or a zip.")],
-    system: Annotated[str, typer.Option("--from", help=f"What it comes from: {_SYSTEMS}.")],
+    system: Annotated[str, typer.Option("--from", help=f"The source system: {_SYSTEMS}.")],
     into: Annotated[
         str | None,
         typer.Option(
-            "--into", "--store", envvar="ALMA_STORE", metavar="STORE", help=f"{STORES} The chosen store by default."
+            "--into", "--store", envvar="ALMA_STORE", metavar="STORE", help=f"{STORES} Default: the configured store."
         ),
     ] = None,
     config: Config = None,
     dry_run: DryRun = False,
-    user: Annotated[str | None, typer.Option(help="Whose everything is that names no user.")] = None,
-    project: Annotated[str | None, typer.Option(help="The project that everything belongs to.")] = None,
-    agent: Annotated[str | None, typer.Option(help="The agent of what names none.")] = None,
-    zone: Annotated[str, typer.Option(help="The zone of times without one, for example Europe/Prague.")] = "UTC",
-    embedding_model: Annotated[str | None, typer.Option(help="The model that the source's embeddings are of.")] = None,
-    embed: Annotated[str | None, typer.Option(help="Make vectors, too: local, openai, azure or mock.")] = None,
-    trusted: Annotated[bool, typer.Option("--trusted", help="Quarantine nothing: you vouch for all it says.")] = False,
-    batch_size: Annotated[int, typer.Option(help="How many records are stored at once.")] = 1000,
-    max_row_mb: Annotated[int, typer.Option(min=1, help="The longest line, row or item that is read.")] = 256,
-    max_unpacked_mb: Annotated[int, typer.Option(min=1, help="The most that a compressed file unpacks to.")] = 16_384,
+    user: Annotated[str | None, typer.Option(help="The user of records that name none.")] = None,
+    project: Annotated[str | None, typer.Option(help="The project of all records.")] = None,
+    agent: Annotated[str | None, typer.Option(help="The agent of records that name none.")] = None,
+    zone: Annotated[str, typer.Option(help="The time zone of naive times, for example Europe/Prague.")] = "UTC",
+    embedding_model: Annotated[str | None, typer.Option(help="The model of the source's embeddings.")] = None,
+    embed: Annotated[str | None, typer.Option(help="Also create vectors: local, openai, azure or mock.")] = None,
+    trusted: Annotated[bool, typer.Option("--trusted", help="Trust the source: no text is quarantined.")] = False,
+    batch_size: Annotated[int, typer.Option(help="The number of records per batch.")] = 1000,
+    max_row_mb: Annotated[int, typer.Option(min=1, help="The maximum size of a line, row or item.")] = 256,
+    max_unpacked_mb: Annotated[int, typer.Option(min=1, help="The maximum size of an unpacked file.")] = 16_384,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring in what another system, or another store's export, remembers; safe to run again and again."""
+    """Import from another system, or from another store's export; can be repeated safely."""
     place = place_of(config, into, schema)
     limits = Limits(max_row_mb * MEGABYTE, max_unpacked_mb * MEGABYTE)
     if system == "jsonl":
         _import_export(source, place, limits, dry_run, as_json)
         return
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
-    # Before a store is made for it.
+    # Check the file before creating a store.
     Source(source, importer_named(system), limits)
     embedder = None
     if embed is not None:
@@ -107,7 +107,7 @@ def import_command(
 
 
 def _naming(config: Path | None, store: str | None, place: Place) -> str:
-    """How the next command is told the same store, and the model that its configuration says."""
+    """The options that name the same store for the next command."""
     file = config_of(config, store)
     named = [] if file is None else [f"--config {file}"]
     return " ".join(named if named and store is None else [*named, f"--store {without_password(place.store)}"])
@@ -117,17 +117,17 @@ def export_command(
     target: StoreAndFile,
     config: Config = None,
     store: Store = None,
-    user: Annotated[str | None, typer.Option(help="Only what belongs to this user.")] = None,
-    project: Annotated[str | None, typer.Option(help="Only what belongs to this project.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Only what belongs to this agent.")] = None,
-    history: Annotated[bool, typer.Option(help="With or without the versions of records.")] = True,
-    audit: Annotated[bool, typer.Option(help="With or without the audit log.")] = True,
-    vectors: Annotated[bool, typer.Option(help="With or without vectors.")] = True,
+    user: Annotated[str | None, typer.Option(help="Only records of this user.")] = None,
+    project: Annotated[str | None, typer.Option(help="Only records of this project.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Only records of this agent.")] = None,
+    history: Annotated[bool, typer.Option(help="Include the versions of records.")] = True,
+    audit: Annotated[bool, typer.Option(help="Include the audit log.")] = True,
+    vectors: Annotated[bool, typer.Option(help="Include vectors.")] = True,
     force: Force = False,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write everything, or what belongs to somebody, as JSON lines; a name that ends in .gz is compressed."""
+    """Export a store, or the records of a user, project or agent, as JSON lines; .gz files are compressed."""
     named = any(name is not None for name in (user, project, agent))
     scope = Scope(user_id=user, project_id=project, agent=agent) if named else Scope.everywhere()
     place, file = _store_and_file(target, config, store, schema)
@@ -150,7 +150,7 @@ def backup_command(
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write one consistent state of a store into a file, while it is in use."""
+    """Write a consistent backup of a store to a file, while it is in use."""
     place, file = _store_and_file(target, config, store, schema)
     with open_existing(*place) as storage, progress_of("backup") as tell:
         made = backup_store(storage, file, force=force, on_progress=tell)
@@ -161,7 +161,7 @@ def backup_command(
 
 
 def restore_backup(file: str, place: Place, force: bool, as_json: bool) -> None:
-    """Make a store what a backup or an export holds, after checking it; what the store held is gone."""
+    """Replace the contents of a store with a backup or an export, after checking it."""
     with progress_of("restore") as tell:
         restore_storage(file, place.store, force, tell, place.schema)
     shown = without_password(place.store)
@@ -173,14 +173,16 @@ def restore_backup(file: str, place: Place, force: bool, as_json: bool) -> None:
 
 def merge_command(
     source: Annotated[str, typer.Argument(metavar="FROM", help=STORES)],
-    into: Annotated[str | None, typer.Argument(metavar="[INTO]", help=f"{STORES} The chosen store by default.")] = None,
+    into: Annotated[
+        str | None, typer.Argument(metavar="[INTO]", help=f"{STORES} Default: the configured store.")
+    ] = None,
     config: Config = None,
     store: Store = None,
     dry_run: DryRun = False,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring everything that one store holds into another: newer records win, counters add, conflicts are shown."""
+    """Merge one store into another: newer records win, counters add up, and conflicts are listed."""
     place = place_of(config, into or store, schema)
     if is_same_store(source, place.store):
         raise ConfigurationError("a store cannot be merged into itself")
@@ -198,7 +200,7 @@ def _store_and_file(
     target: Sequence[str], config: Path | None, store: str | None, schema: str | None
 ) -> tuple[Place, str]:
     if len(target) > 2 or (len(target) == 2 and store is not None):
-        raise ConfigurationError(f"give one file, behind one store if need be, not {' '.join(target)}")
+        raise ConfigurationError(f"give one file, optionally after a store, not {' '.join(target)}")
     return place_of(config, store if len(target) == 1 else target[0], schema), target[-1]
 
 
@@ -255,7 +257,7 @@ def _list(label: str, lines: list[str]) -> None:
 
 @contextmanager
 def _rows_bar(name: str) -> Iterator[Callable[[ImportProgress], None]]:
-    """A source does not say how many rows it has: how many there will be is reckoned from how much of it was read."""
+    """The total is estimated from the part of the source that was read."""
     with progress_bar() as bar:
         task = bar.add_task(name, total=None)
 
@@ -270,7 +272,7 @@ def _zone(name: str) -> Any:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ConfigurationError(f"{name!r} is no time zone; give one like UTC or Europe/Prague") from None
+        raise ConfigurationError(f"unknown time zone {name!r}; give one like UTC or Europe/Prague") from None
 
 
 importing = single(
@@ -293,16 +295,17 @@ def restore_command(
     config: Config = None,
     store: Store = None,
     project: Project = None,
-    file: Annotated[bool, typer.Option("--file", help="It is a file, whatever it looks like.")] = False,
-    ids: Annotated[bool, typer.Option("--ids", help="They are ids, whatever they look like.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="A backup replaces what the store holds.")] = False,
+    file: Annotated[bool, typer.Option("--file", help="Read the argument as a file.")] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Read the arguments as ids.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the contents of the store with the backup.")] = False,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring back forgotten memories by id, or a store from a backup file.
+    """Restore forgotten memories by id, or a store from a backup file.
 
-    What has a dot or a slash in it, or is a file that is there, is a backup or an export, and the store becomes what
-    it holds; everything else is the id of a memory that was forgotten, archived, merged, quarantined or deleted softly.
+    An argument with a dot or a slash, or the name of an existing file, is a backup or an export, which replaces the
+    contents of the store. Anything else is the id of a memory that was forgotten, archived, merged, quarantined or
+    softly deleted.
     """
     if file and ids:
         raise ConfigurationError("give --file or --ids, not both")
@@ -321,7 +324,6 @@ def _is_file(word: str) -> bool:
 def _backup(
     what: Sequence[str], config: Path | None, store: str | None, schema: str | None, force: bool, as_json: bool
 ) -> None:
-
     if len(what) > 2 or (len(what) == 2 and store is not None):
         raise ConfigurationError(f"a store is restored from one file: give FILE and the store, not {' '.join(what)}")
     place = place_of(config, what[1] if len(what) == 2 else store, schema)
@@ -341,7 +343,7 @@ def _memories(ids: Sequence[str], config: Path | None, store: str | None, projec
 
 
 def _brought_back(caller: Caller, record_id: str) -> str:
-    """Out of the archive, or a general memory that was softly deleted and never went there."""
+    """Restore from the archive, or undelete a softly deleted memory."""
     from alma.operations import operation_named
 
     try:

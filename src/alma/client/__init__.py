@@ -1,4 +1,4 @@
-"""A small typed client of the REST service: the same operations, from another process or another machine."""
+"""A typed client of the REST service: the same operations, from another process or machine."""
 
 from alma.client.client import AsyncClient, Client
 from alma.client.transport import ServiceError, ServiceUnreachable

@@ -1,4 +1,4 @@
-"""The client: the operations as methods, with the same arguments and the same results as in the service."""
+"""The client: operations as methods, with the same arguments and results as in the service."""
 
 from __future__ import annotations
 
@@ -28,11 +28,10 @@ Made = TypeVar("Made", bound=Output)
 
 
 class Client(Closeable):
-    """A memory behind a REST service.
+    """A client of the REST service.
 
-    What fails on the way, or because the service is busy, is tried again; a write is carried out once all the same.
-    Errors are those of the library: NotFoundError, ValidationError, ConflictError, PermissionDeniedError … Threads may
-    share a client.
+    Network errors and a busy service are retried with backoff; an idempotency key makes sure that a write is
+    executed once. Errors are those of the library: NotFoundError, ValidationError, ConflictError … Thread-safe.
     """
 
     def __init__(
@@ -48,13 +47,13 @@ class Client(Closeable):
         self._transport = Transport(address.rstrip("/"), key, timeout_seconds, attempts, backoff_seconds)
 
     def close(self) -> None:
-        """Close the connections; closing twice is fine."""
+        """Close the connections; closing twice has no effect."""
         self._transport.close()
 
     # ------------------------------------------------------------------ any operation
 
     def call(self, name: str, **arguments: Any) -> JsonObject:
-        """Carry out any operation by its name; what is None is not said."""
+        """Call any operation by its name; arguments that are None are omitted."""
         found: JsonObject = json.loads(self._answer(name, arguments))
         return found
 
@@ -71,80 +70,77 @@ class Client(Closeable):
     def retrieve(
         self, task: str, agent: str, user_id: str | None = None, top_k: int | None = None, **further: Any
     ) -> Retrieved:
-        """The few memories worth knowing for this task; `prompt` is the text for a language model."""
+        """Retrieve the memories worth knowing for this task; `prompt` is the text for a language model."""
         given = {"task": task, "agent": agent, "user_id": user_id, "top_k": top_k, **further}
         return self._call("retrieve", Retrieved, given)
 
     def learn(self, agent: str, task: str, outcome: str | bool, strategy_used: str, **further: Any) -> LearnedFrom:
-        """Remember how a task went, and what that teaches once it happened often enough."""
+        """Record the outcome of a task."""
         given = {"agent": agent, "task": task, "outcome": outcome, "strategy_used": strategy_used, **further}
         return self._call("learn", LearnedFrom, given)
 
     def recommend(self, task: str, agent: str, among: Sequence[str] | None = None, **further: Any) -> Recommended:
-        """Which strategy to use for a task, with the evidence."""
+        """Recommend a strategy for a task, with the evidence."""
         given = {"task": task, "agent": agent, "among": among, **further}
         return self._call("recommend", Recommended, given)
 
     def add_preference(self, user_id: str, category: str, preference: str, **further: Any) -> PreferenceKept:
-        """Remember how a user wants things done."""
+        """Store how a user wants things done."""
         given = {"user_id": user_id, "category": category, "preference": preference, **further}
         return self._call("add_preference", PreferenceKept, given)
 
     def add_knowledge(self, agent: str, domain: str, fact: str, **further: Any) -> KnowledgeKept:
-        """Remember a fact, if the agent may learn in this domain."""
+        """Store a fact, if the agent may learn in this domain."""
         return self._call("add_knowledge", KnowledgeKept, {"agent": agent, "domain": domain, "fact": fact, **further})
 
     def stats(self, agent: str | None = None, project_id: str | None = None) -> Stats:
-        """How many memories of each kind there are."""
+        """Count the memories of each kind."""
         return self._call("stats", Stats, {"agent": agent, "project_id": project_id})
 
     # ------------------------------------------------------------------ general memories
 
     def remember(self, content: str | Mapping[str, Any], **further: Any) -> MemoryKept:
-        """Remember something: a note, a decision, a solution, a piece of a conversation."""
+        """Create a memory: a note, a decision, a solution or a part of a conversation."""
         return self._call("create_memory", MemoryKept, {"content": content, **further})
 
     def get(self, memory_id: str, **further: Any) -> MemoryKept:
-        """A memory by its id, with the version that an update can insist on."""
+        """Read a memory by its id; its version can be passed to `update`."""
         return self._call("get_memory", MemoryKept, {"memory_id": memory_id, **further})
 
     def update(self, memory_id: str, *, expected_version: int | None = None, **changes: Any) -> MemoryKept:
-        """Change a memory; with `expected_version`, a ConflictError if somebody else did since."""
+        """Change a memory; with `expected_version`, a ConflictError if it has changed since."""
         given = {"memory_id": memory_id, "expected_version": expected_version, **changes}
         return self._call("update_memory", MemoryKept, given)
 
     def delete(self, memory_id: str, **further: Any) -> bool:
-        """Delete a memory, softly unless `hard=True`; says whether there was one."""
+        """Delete a memory, softly unless `hard=True`; returns whether there was one."""
         return bool(self.call("delete_memory", memory_id=memory_id, **further)["deleted"])
 
     def list(self, *, limit: int | None = None, cursor: str | None = None, **further: Any) -> MemoryPage:
-        """A page of memories; `next_cursor` continues behind it."""
+        """A page of memories; pass `next_cursor` for the next page."""
         return self._call("list_memories", MemoryPage, {"limit": limit, "cursor": cursor, **further})
 
     def search(self, query: str, *, limit: int | None = None, mode: str | None = None, **further: Any) -> Hits:
-        """The memories that answer a question, each with the reasons for its score."""
+        """Search memories by meaning and by words."""
         return self._call("search_memories", Hits, {"query": query, "limit": limit, "mode": mode, **further})
 
     def context(self, activity: str = "", **further: Any) -> Context:
-        """What matters now for an activity, these files and this branch."""
+        """Collect the memories that matter for an activity, files and a branch."""
         return self._call("get_context", Context, {"activity": activity, **further})
 
     # ------------------------------------------------------------------ sessions and changes
 
     def create_session(self, name: str = "", **further: Any) -> SessionOpen:
-        """Open a session, which memories and agent states can belong to."""
+        """Create a session, to which memories and agent states can belong."""
         return self._call("create_session", SessionOpen, {"name": name, **further})
 
     def end_session(self, session_id: str, summary: str | None = None, archive: bool | None = None) -> SessionOpen:
-        """End a session, with a summary."""
+        """End a session and store its summary."""
         given = {"session_id": session_id, "summary": summary, "archive": archive}
         return self._call("end_session", SessionOpen, given)
 
     def events(self, project_id: str | None = None, since: str | None = None) -> Iterator[MemoryEvent]:
-        """What happens to memories from now on, or since the event with this id, for as long as it is asked for.
-
-        A connection that breaks is made again, from where it broke.
-        """
+        """A stream of changes from now on, or since the event with this id; reconnects after a broken connection."""
         params = {} if project_id is None else {"project_id": project_id}
         failures = 0
         while True:
@@ -174,12 +170,12 @@ class Client(Closeable):
 
 
 def _event(said: JsonObject, event_id: str) -> MemoryEvent:
-    """The event; its id is the one to go on behind."""
+    """The event, with the id to resume from."""
     return MemoryEvent(**{**said, "timestamp": datetime.fromisoformat(said["timestamp"]), "id": event_id})
 
 
 class AsyncClient:
-    """The same client, awaited: `await client.retrieve(…)`; it takes the arguments of `Client`."""
+    """The asynchronous client: `await client.retrieve(…)`; takes the arguments of `Client`."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self.client = Client(*arguments, **options)
@@ -188,7 +184,7 @@ class AsyncClient:
         return awaited(getattr(self.client, name))
 
     async def events(self, project_id: str | None = None, since: str | None = None) -> AsyncIterator[MemoryEvent]:
-        """What happens to memories from now on, or since the event with this id."""
+        """A stream of changes from now on, or since the event with this id."""
         told = self.client.events(project_id, since)
         while True:
             event = await asyncio.to_thread(next, told, None)

@@ -1,4 +1,4 @@
-"""The transport: sends a request, again where that does no harm and may help, and reads the answer."""
+"""HTTP transport of the client: connection pool, retries, idempotency keys and errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PASSING = frozenset({429, 502, 503, 504})
 
 
 class Transport:
-    """A connection pool to one service, safe to share between threads."""
+    """A connection pool to one service; thread-safe."""
 
     def __init__(
         self, address: str, key: str | None, timeout_seconds: float, attempts: int, backoff_seconds: float
@@ -55,7 +55,7 @@ class Transport:
         once: bool = False,
         headers: Mapping[str, str] | None = None,
     ) -> str:
-        """The text of the answer; with `once`, the request bears a key under which it is carried out one time."""
+        """Send a request and return the response text; `once` adds an idempotency key."""
         said = dict(headers or {})
         if once:
             said.setdefault("Idempotency-Key", new_id())
@@ -71,13 +71,13 @@ class Transport:
             return retry(attempt, self._attempts, self._backoff_seconds, ServiceUnreachable)
         except ServiceUnreachable as exc:
             if isinstance(exc.__cause__, ALMAError):
-                # It was reached, and said every time what is wrong.
+                # The service responded with the same error every time.
                 raise exc.__cause__ from None
             raise
 
     def lines(self, path: str, headers: Mapping[str, str], params: Mapping[str, str]) -> Iterator[str]:
-        """The lines of an answer that goes on, until it ends."""
-        # The service says that it is still there, so silence means that it is not.
+        """The lines of a streaming response, until it ends."""
+        # The service sends heartbeats, so silence means a lost connection.
         patience = httpx.Timeout(10.0, read=60.0)
         try:
             with self._http.stream("GET", path, headers=dict(headers), params=dict(params), timeout=patience) as answer:
@@ -127,18 +127,18 @@ _CLASSES: Mapping[str, type[ALMAError]] = {
 
 
 class ServiceError(ALMAError):
-    """The service answered with an error that the library itself never raises."""
+    """The service returned an error that the library never raises."""
 
 
 class ServiceUnreachable(ProviderError):
-    """The service could not be reached, or did not answer in time."""
+    """The service could not be reached, or timed out."""
 
 
 def error_from(status: int, body: Any) -> ALMAError:
-    """The error that an answer tells of; notes on it give the request's id, status and further facts."""
+    """The library error for an error response; its notes have the request id, the status and details."""
     said = body.get("error") if isinstance(body, dict) else None
     if not isinstance(said, dict) or not isinstance(said.get("message"), str):
-        return ServiceError(f"the service answered with status {status}, and not as ALMA does: is it one?")
+        return ServiceError(f"status {status} without an ALMA error: is this the address of an ALMA service?")
     details = said.get("details")
     error = _error(str(said.get("code")), said["message"], details if isinstance(details, dict) else {})
     error.add_note(f"status {status}, code {said.get('code')}, request {said.get('request_id')}")
@@ -157,6 +157,6 @@ def _error(code: str, message: str, details: Mapping[str, Any]) -> ALMAError:
         made = RefusedError(str(details.get("rule", "refused")), message)
     else:
         made = cls(message)
-    # In the words of the service, which knew the value.
+    # The message of the service, which knew the value.
     made.args = (message,)
     return made

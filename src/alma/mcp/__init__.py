@@ -1,4 +1,4 @@
-"""The MCP server: what ALMA does, as tools, resources and prompts for the clients of language models.
+"""The MCP server: operations as tools, with resources and prompts, for clients of language models.
 
-Nothing is loaded here: a client's greeting is answered before anything heavy is.
+Importing this package loads nothing heavy: the handshake is answered first.
 """

@@ -1,4 +1,4 @@
-"""`python -m alma.mcp` is the MCP server."""
+"""`python -m alma.mcp` runs the MCP server."""
 
 from alma.mcp.server import main
 

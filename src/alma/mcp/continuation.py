@@ -1,8 +1,8 @@
-"""Continuation: an answer that is longer than its budget is cut where its schema still holds, and the rest is kept.
+"""Pagination of long tool results: a result over the token budget is truncated, and the rest is kept for a cursor.
 
-A cut answer keeps all its fields. Lists lose their last items, long texts their ends and large mappings their last
-entries. What was taken away is kept as pieces, in the order of the answer, each with the place (a JSON pointer) where
-it belongs; put there, a text behind the text that is there already, they give the whole answer again.
+A truncated result still matches its schema: lists lose their last items, long texts their ends, and large mappings
+their last entries. The rest is kept as pieces in order, each with the JSON pointer of its place; appended to the text
+or list that is there, they restore the whole result.
 """
 
 from __future__ import annotations
@@ -21,47 +21,47 @@ from alma.tokens import count_tokens
 Json = Any
 
 _KEPT_ANSWERS = 200
-# No field of a record that names or dates something is as long as this.
-_LEAST_TEXT = 300
+# No field with a name or a date is as long as this.
+_SHORTEST_TEXT = 300
 _STEP = 500
 _COUNTED_AT_ONCE = 4_000
-# No record has as many fields as this: what has more is a mapping that somebody filled.
+# No record has as many fields as this: a larger object is a mapping with user data.
 _MOST_FIELDS = 64
-# The words around what is left of an answer.
+# Tokens for the continuation itself.
 _RESERVED = 150
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of an answer and where it belongs."""
+    """A part of a result and its JSON pointer."""
 
     at: str
     value: Json
 
     def as_json(self) -> Json:
-        """The piece as it is sent."""
+        """The piece as sent to the client."""
         return {"at": self.at, "value": self.value}
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
-    """As much of an answer as fits, and the rest."""
+class Truncated:
+    """The part of a result that fits, and the rest."""
 
     value: Json
     rest: tuple[Piece, ...] = ()
 
 
-def cut(value: Json, tokens: int) -> Cut:
-    """As much of a JSON value as takes so many tokens, and the rest of it in pieces."""
-    # No token has less than a byte.
-    if len(as_text(value).encode()) <= tokens or cost(value, tokens) <= tokens:
-        return Cut(value)
+def truncate(value: Json, tokens: int) -> Truncated:
+    """Truncate a JSON value to a number of tokens; the rest is returned as pieces."""
+    # A token has at least one byte.
+    if len(as_text(value).encode()) <= tokens or token_count(value, tokens) <= tokens:
+        return Truncated(value)
     rest: list[Piece] = []
-    return Cut(_fitted(value, max(tokens - _RESERVED, 0), "", rest), tuple(rest))
+    return Truncated(_fit(value, max(tokens - _RESERVED, 0), "", rest), tuple(rest))
 
 
-def cost(value: Json, at_most: int = 1 << 30) -> int:
-    """How many tokens a JSON value takes; counting ends where it is more than that."""
+def token_count(value: Json, at_most: int = 1 << 30) -> int:
+    """The number of tokens of a JSON value; counting stops above `at_most`."""
     text, counted = as_text(value), 0
     for start in range(0, len(text), _COUNTED_AT_ONCE):
         counted += count_tokens(text[start : start + _COUNTED_AT_ONCE])
@@ -71,12 +71,12 @@ def cost(value: Json, at_most: int = 1 << 30) -> int:
 
 
 def as_text(value: Json) -> str:
-    """A JSON value as it is written in an answer."""
+    """A JSON value as text."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def assembled(value: Json, pieces: Sequence[Piece]) -> Json:
-    """The whole answer: what came first, with every piece at its place."""
+def assemble(value: Json, pieces: Sequence[Piece]) -> Json:
+    """The whole result: the first part with all pieces in their places."""
     whole = json.loads(as_text(value))
     for piece in pieces:
         *path, last = [part.replace("~1", "/").replace("~0", "~") for part in piece.at.split("/")[1:]]
@@ -88,14 +88,14 @@ def assembled(value: Json, pieces: Sequence[Piece]) -> Json:
 
 
 class Continuations:
-    """The rests of the latest answers, each for whoever got the answer."""
+    """The rests of the latest results, by owner and cursor."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[str | None, str], tuple[Piece, ...]] = OrderedDict()
         self._lock = threading.Lock()
 
     def keep(self, owner: str | None, pieces: tuple[Piece, ...]) -> str:
-        """Keep the rest of an answer and return the cursor that continues it."""
+        """Keep the rest of a result and return its cursor."""
         cursor = secrets.token_urlsafe(12)
         with self._lock:
             self._kept[owner, cursor] = pieces
@@ -104,7 +104,7 @@ class Continuations:
         return cursor
 
     def next_pieces(self, owner: str | None, cursor: str, tokens: int) -> tuple[list[Piece], tuple[Piece, ...]]:
-        """As many pieces as fit, and those behind them; asked again, the same cursor gives the same."""
+        """The pieces that fit, and the rest; the same cursor always gives the same pieces."""
         with self._lock:
             kept = self._kept.get((owner, cursor))
         if kept is None:
@@ -115,24 +115,24 @@ class Continuations:
 def _page(pieces: Sequence[Piece], tokens: int) -> tuple[list[Piece], tuple[Piece, ...]]:
     page: list[Piece] = []
     for number, piece in enumerate(pieces):
-        needed = cost(piece.as_json(), tokens)
+        needed = token_count(piece.as_json(), tokens)
         if needed > tokens:
             if page:
                 return page, tuple(pieces[number:])
             rest: list[Piece] = []
-            page.append(Piece(piece.at, _fitted(piece.value, tokens, piece.at, rest)))
+            page.append(Piece(piece.at, _fit(piece.value, tokens, piece.at, rest)))
             return page, (*rest, *pieces[number + 1 :])
         page.append(piece)
         tokens -= needed
     return page, ()
 
 
-def _fitted(value: Json, tokens: int, at: str, rest: list[Piece]) -> Json:
-    """The value, or as much of it as fits; what does not is added to the rest."""
-    if cost(value, tokens) <= tokens:
+def _fit(value: Json, tokens: int, at: str, rest: list[Piece]) -> Json:
+    """As much of the value as fits; the remainder is appended to `rest`."""
+    if token_count(value, tokens) <= tokens:
         return value
-    if isinstance(value, str) and len(value) > _LEAST_TEXT:
-        kept = _beginning(value, tokens)
+    if isinstance(value, str) and len(value) > _SHORTEST_TEXT:
+        kept = _prefix(value, tokens)
         rest.append(Piece(at, value[len(kept) :]))
         return kept
     if isinstance(value, list):
@@ -145,7 +145,7 @@ def _fitted(value: Json, tokens: int, at: str, rest: list[Piece]) -> Json:
 def _items(value: list[Json], tokens: int, at: str, rest: list[Piece]) -> list[Json]:
     kept: list[Json] = []
     for number, item in enumerate(value):
-        needed = cost(item, tokens) + 1
+        needed = token_count(item, tokens) + 1
         if needed > tokens:
             rest.extend(Piece(f"{at}/{place}", value[place]) for place in range(number, len(value)))
             break
@@ -155,10 +155,12 @@ def _items(value: list[Json], tokens: int, at: str, rest: list[Piece]) -> list[J
 
 
 def _entries(value: dict[str, Json], tokens: int, at: str, rest: list[Piece]) -> dict[str, Json]:
-    """What is short comes first, whatever its place: the long fields share what is left."""
+    """Short fields come first, and long fields share the remaining tokens."""
     droppable = len(value) > _MOST_FIELDS
-    costs = {name: cost({name: item}, tokens) for name, item in value.items()}
-    least = {name: 0 if droppable else min(costs[name], cost({name: _least(item)})) for name, item in value.items()}
+    costs = {name: token_count({name: item}, tokens) for name, item in value.items()}
+    least = {
+        name: 0 if droppable else min(costs[name], token_count({name: _smallest(item)})) for name, item in value.items()
+    }
     spare = tokens - sum(least.values())
     kept: dict[str, Json] = {}
     for name, item in value.items():
@@ -166,27 +168,27 @@ def _entries(value: dict[str, Json], tokens: int, at: str, rest: list[Piece]) ->
         if droppable and costs[name] > spare:
             rest.append(Piece(place, item))
             continue
-        kept[name] = _fitted(item, least[name] + max(spare, 0), place, rest)
-        spare -= max(cost({name: kept[name]}) - least[name], 0)
+        kept[name] = _fit(item, least[name] + max(spare, 0), place, rest)
+        spare -= max(token_count({name: kept[name]}) - least[name], 0)
     return kept
 
 
-def _least(value: Json) -> Json:
-    """What is left of a value when there is no room for it."""
+def _smallest(value: Json) -> Json:
+    """The smallest form of a value."""
     if isinstance(value, str):
-        return value[:_LEAST_TEXT]
+        return value[:_SHORTEST_TEXT]
     if isinstance(value, list):
         return []
     if isinstance(value, dict):
-        return {} if len(value) > _MOST_FIELDS else {name: _least(item) for name, item in value.items()}
+        return {} if len(value) > _MOST_FIELDS else {name: _smallest(item) for name, item in value.items()}
     return value
 
 
-def _beginning(text: str, tokens: int) -> str:
-    """About the longest beginning that fits, and never less than a short text."""
-    end = _LEAST_TEXT
-    tokens -= cost(text[:end])
-    while end < len(text) and (needed := cost(text[end : end + _STEP])) <= tokens:
+def _prefix(text: str, tokens: int) -> str:
+    """The longest prefix that fits, at least a short one."""
+    end = _SHORTEST_TEXT
+    tokens -= token_count(text[:end])
+    while end < len(text) and (needed := token_count(text[end : end + _STEP])) <= tokens:
         tokens -= needed
         end += _STEP
     return text[:end]

@@ -1,8 +1,8 @@
-"""The greeting: what the server says of itself, and the answer to a first request that needs nothing loaded for it.
+"""The handshake: the server's description, and the response to a first request, without loading the MCP library.
 
-The library that speaks the protocol takes most of a second to load. What it would answer to a proper greeting is known
-beforehand, so that is said at once, and the library is handed the same request later, to be in the same state; a
-greeting that is anything but proper waits for the library.
+The library takes most of a second to load. Its response to a well-formed first request is known in advance, so it is
+sent immediately, and the library gets the same request later to reach the same state. Any other first request waits
+for the library.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from alma import __version__
 NAME = "alma"
 TITLE = "ALMA memory"
 INSTRUCTIONS = (
-    "ALMA is the memory of the agents you work as. Before a task call alma_retrieve with the task and your agent name, "
-    "and follow what it says. After the task call alma_learn with how it went, success or failure alike: that is how "
-    "strategies are trusted or avoided next time. Lasting facts go to alma_add_knowledge, a user's wishes to "
-    "alma_add_preference. Where an answer has a continuation, alma_continue gives the rest of it."
+    "ALMA is your memory. Before a task, call alma_retrieve with the task and your agent name, and follow what it "
+    "returns. After the task, call alma_learn with the outcome, success or failure: strategies gain or lose trust that "
+    "way. Store lasting facts with alma_add_knowledge and a user's preferences with alma_add_preference. If a result "
+    "has a continuation, call alma_continue for the rest."
 )
 CAPABILITIES: dict[str, dict[str, bool]] = {
     "completions": {},
@@ -29,50 +29,54 @@ CAPABILITIES: dict[str, dict[str, bool]] = {
 }
 
 HANDSHAKES = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""The versions of the protocol that begin with `initialize`."""
+"""Protocol versions that start with `initialize`."""
 WITHOUT_HANDSHAKE = "2026-07-28"
-"""The version in which every request introduces its client, and the first one usually asks what the server can."""
+"""The protocol version without a handshake: every request introduces its client; the first is `server/discover`."""
 
 _SERVER = {"name": NAME, "title": TITLE, "version": __version__}
 _META = "io.modelcontextprotocol/"
 
 
 @dataclass(frozen=True, slots=True)
-class Greeted:
-    """A first request that has its answer."""
+class Handshake:
+    """A first request and its response."""
 
     id: str | int
-    answer: bytes
+    response: bytes
 
 
-def greeted(line: bytes) -> Greeted | None:
-    """The answer to a proper greeting; None for whatever else."""
+def handshake_response(line: bytes) -> Handshake | None:
+    """The response to a well-formed first request; None for anything else."""
     try:
-        asked = json.loads(line)
+        request = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(asked, dict) or set(asked) != {"jsonrpc", "id", "method", "params"} or asked["jsonrpc"] != "2.0":
+    if (
+        not isinstance(request, dict)
+        or set(request) != {"jsonrpc", "id", "method", "params"}
+        or request["jsonrpc"] != "2.0"
+    ):
         return None
-    result = _result(asked["method"], asked["params"])
-    if result is None or type(asked["id"]) not in (int, str):
+    result = _result(request["method"], request["params"])
+    if result is None or type(request["id"]) not in (int, str):
         return None
-    answer = {"jsonrpc": "2.0", "id": asked["id"], "result": result}
-    return Greeted(asked["id"], json.dumps(answer, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
+    response = {"jsonrpc": "2.0", "id": request["id"], "result": result}
+    return Handshake(request["id"], json.dumps(response, separators=(",", ":"), ensure_ascii=False).encode() + b"\n")
 
 
 def _result(method: object, params: object) -> dict[str, Any] | None:
     if not isinstance(params, dict):
         return None
     if method == "initialize" and set(params) == {"protocolVersion", "capabilities", "clientInfo"}:
-        return _initialized(params)
+        return _initialize_result(params)
     if method == "server/discover" and set(params) == {"_meta"}:
-        return _discovered(params["_meta"])
+        return _discover_result(params["_meta"])
     return None
 
 
-def _initialized(params: dict[str, Any]) -> dict[str, Any] | None:
+def _initialize_result(params: dict[str, Any]) -> dict[str, Any] | None:
     version = params["protocolVersion"]
-    if version not in HANDSHAKES or not _introduces(params["clientInfo"], params["capabilities"]):
+    if version not in HANDSHAKES or not _is_valid_client(params["clientInfo"], params["capabilities"]):
         return None
     return {
         "capabilities": CAPABILITIES,
@@ -82,11 +86,11 @@ def _initialized(params: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def _discovered(meta: object) -> dict[str, Any] | None:
+def _discover_result(meta: object) -> dict[str, Any] | None:
     keys = {_META + name for name in ("protocolVersion", "clientInfo", "clientCapabilities")}
     if not isinstance(meta, dict) or set(meta) != keys or meta[_META + "protocolVersion"] != WITHOUT_HANDSHAKE:
         return None
-    if not _introduces(meta[_META + "clientInfo"], meta[_META + "clientCapabilities"]):
+    if not _is_valid_client(meta[_META + "clientInfo"], meta[_META + "clientCapabilities"]):
         return None
     return {
         "cacheScope": "private",
@@ -99,8 +103,8 @@ def _discovered(meta: object) -> dict[str, Any] | None:
     }
 
 
-def _introduces(client: object, capabilities: object) -> bool:
-    """Whether a client introduces itself in a way that every version of the protocol takes."""
+def _is_valid_client(client: object, capabilities: object) -> bool:
+    """Whether the client information is valid in every version of the protocol."""
     return (
         isinstance(client, dict)
         and {"name", "version"} <= set(client) <= {"name", "version", "title"}
@@ -110,7 +114,7 @@ def _introduces(client: object, capabilities: object) -> bool:
 
 
 def _is_plain(capabilities: object) -> bool:
-    """Whether capabilities are objects all the way down, with nothing but listChanged in them."""
+    """Whether capabilities are nested objects with no values but listChanged."""
     return isinstance(capabilities, dict) and all(
         isinstance(value, bool) if name == "listChanged" else _is_plain(value) for name, value in capabilities.items()
     )

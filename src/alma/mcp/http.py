@@ -1,4 +1,4 @@
-"""Streamable HTTP: any number of clients, on loopback unless keys say who they are."""
+"""Streamable HTTP transport: authentication with API keys, sessions and their limits."""
 
 from __future__ import annotations
 
@@ -52,27 +52,27 @@ Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
 
 def serve(options: Options) -> int:
-    """Serve until a signal says so; returns the exit code."""
+    """Serve until a signal and return the exit code."""
     with Service(options) as service:
-        server = server_of(service)
+        server = create_server(service)
         listener = _listening(options)
         host, port = listener.getsockname()[:2]
         shown = f"[{host}]" if ":" in host else host
         sys.stderr.write(f"alma mcp: serving at http://{shown}:{port}{PATH}\n")
         sys.stderr.flush()
         for number in (signal.SIGTERM, signal.SIGINT):
-            # The server heeds them, and then sends them once more to whoever did before.
+            # uvicorn handles these signals and raises them again afterwards.
             signal.signal(number, lambda *_: None)
         with throttled_logging() as server.repeated:
             server.run(sockets=[listener])
     return 0
 
 
-def server_of(service: Service) -> Server:
-    """A server of the protocol, with keys where they are needed: `run(sockets=[…])` serves until `should_exit`."""
+def create_server(service: Service) -> Server:
+    """An HTTP server with authentication where it is needed; `run(sockets=[…])` serves until `should_exit`."""
     options = service.options
     beyond = not is_loopback(options.host)
-    keys = Keys(service, required=beyond)
+    keys = Authentication(service, required=beyond)
     if beyond:
         keys.check_that_there_are_some()
     app = keys.guard(streamable_app(service, options.allowed_hosts, beyond))
@@ -82,22 +82,22 @@ def server_of(service: Service) -> Server:
 def asgi_app(
     alma: ALMA, toolset: str = "small", max_tokens: int = DEFAULT_TOKENS, limits: Limits = DEFAULT_LIMITS
 ) -> Starlette:
-    """The protocol at /mcp, on a memory that is open, for a service that checks hosts, origins and keys itself.
+    """The MCP endpoint on an open memory, for a service that checks hosts, origins and keys itself.
 
-    The service leaves what each caller may do in the scope of the request, under `alma.grant`; a request without is
-    refused. It enters the application's lifespan, and closes the memory after that.
+    The service puts the caller's grant into the ASGI scope under `alma.grant`; requests without one are refused. It
+    runs the application's lifespan and closes the memory afterwards.
     """
     service = Service(Options(toolset=toolset, max_tokens=max_tokens), alma)
     app = _app(service, TransportSecuritySettings(enable_dns_rebinding_protection=False), limits)
-    app.add_middleware(Sessions, limits=limits, grants_required=True)
+    app.add_middleware(SessionLimit, limits=limits, grants_required=True)
     return app
 
 
 def streamable_app(service: Service, allowed_hosts: tuple[str, ...] = (), beyond_loopback: bool = False) -> Starlette:
-    """The protocol at /mcp, and /health beside it.
+    """The MCP endpoint at /mcp, and /health.
 
-    On loopback a Host or an Origin that is not on the list is refused, so that no web page reaches the server under a
-    name of its own. Beyond, names are many, and what a page lacks is the key; a list that is given is kept there too.
+    On loopback, Host and Origin headers are checked against an allow list, which prevents DNS rebinding. On other
+    addresses API keys protect the server, and the list is only enforced if it is given.
     """
     names = (*allowed_hosts, *_LOOPBACK_NAMES)
     every_port = [name if name.endswith(":*") else f"{name}:*" for name in names]
@@ -107,7 +107,7 @@ def streamable_app(service: Service, allowed_hosts: tuple[str, ...] = (), beyond
         allowed_origins=[f"{scheme}://{name}" for scheme in ("http", "https") for name in (*names, *every_port)],
     )
     app = _app(service, security, service.options)
-    app.add_middleware(Sessions, limits=service.options)
+    app.add_middleware(SessionLimit, limits=service.options)
     return app
 
 
@@ -122,8 +122,8 @@ def _app(service: Service, security: TransportSecuritySettings, limits: Limits) 
     )
 
 
-class Keys:
-    """Tells by its key who sends a request, and lets nothing in that has none where one is needed."""
+class Authentication:
+    """Authentication: the grant of a request's API key, and 401 where a key is required."""
 
     def __init__(self, service: Service, required: bool) -> None:
         self._service = service
@@ -131,15 +131,15 @@ class Keys:
         self._failures = RateLimit(WRONG_KEYS_PER_SECOND, WRONG_KEYS_AT_ONCE)
 
     def check_that_there_are_some(self) -> None:
-        """Refuse to listen to a network without any way to tell who asks."""
+        """Refuse to listen on a network address without any API key."""
         if not self._keys.any_exist():
             raise ConfigurationError(
-                "whoever reaches another address than loopback needs a key, and there is none: "
-                "make one with  alma keys create, or listen at 127.0.0.1"
+                "an address other than loopback needs an API key, and there is none: "
+                "make one with  alma keys create, or listen on 127.0.0.1"
             )
 
     def guard(self, app: Asgi) -> Asgi:
-        """The application behind this ingest."""
+        """The application behind authentication."""
 
         async def guarded(scope: Any, receive: Any, send: Any) -> None:
             if scope["type"] != "http" or scope["path"] == "/health":
@@ -156,7 +156,7 @@ class Keys:
         return guarded
 
     def _admit(self, scope: Any) -> JSONResponse | None:
-        """Note in a request's scope what its sender may do, or say why it is refused."""
+        """Store the grant in the ASGI scope, or return the refusal."""
         token = _bearer(Request(scope))
         if token is None and not self._required and self._may_be_anybody(scope):
             return None
@@ -167,7 +167,7 @@ class Keys:
         return None
 
     def _throttled(self, scope: Any) -> JSONResponse | None:
-        """The refusal of an address that tried too many wrong keys."""
+        """The response to an address that tried too many wrong keys."""
         seconds = self._failures.take(address_of(scope.get("client")))
         if seconds is None:
             return None
@@ -177,11 +177,11 @@ class Keys:
         )
 
     def _may_be_anybody(self, scope: Any) -> bool:
-        """Whether the store has no keys; as soon as it has one, they are asked for on loopback as well."""
+        """Whether the store has no API keys; once it has one, loopback needs a key as well."""
         try:
             return not self._keys.any_exist()
         except ALMAError as exc:
-            # Nobody knows whether a key is needed: the request may go on, and all that its calls get is the reason.
+            # The store is unavailable: every call of this request gets its error.
             scope[FAILURE] = exc
             return True
 
@@ -191,7 +191,7 @@ class Keys:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address."""
+    """Whether an address is a loopback address."""
     try:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -205,17 +205,17 @@ def _bearer(request: Request) -> str | None:
 
 def _listening(options: Options) -> socket.socket:
     family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    # Without the protocol's number the loop leaves Nagle's algorithm on, and every answer takes 40 ms longer.
+    # Without the protocol number asyncio leaves Nagle's algorithm on, which adds 40 ms to every response.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((options.host.strip("[]"), options.port))
-        # Already now, so that whoever reads the address may connect at once and waits for the server to start.
+        # Listen now, so that clients can connect as soon as the address is printed.
         listener.listen(_WAITING)
     except OSError as exc:
         listener.close()
         reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else str(exc)
-        raise ConfigurationError(f"{options.host}:{options.port} cannot be listened at: {reason}") from exc
+        raise ConfigurationError(f"cannot listen on {options.host}:{options.port}: {reason}") from exc
     return listener
 
 
@@ -227,18 +227,18 @@ _ID = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
 
 
-class Sessions:
-    """Middleware that ends the session of a key that was idle longest when the key has opened one too many.
+class SessionLimit:
+    """Middleware that limits the sessions of an API key, ending the one that was idle longest.
 
-    The library compares the user of each request with that of the session's first, so a session is of use to its key
-    alone. Without keys all clients share one allowance.
+    The library binds a session to the user of its first request, so other keys cannot use it. Without keys, all clients
+    share one limit.
     """
 
     def __init__(self, app: Asgi, limits: Limits, grants_required: bool = False) -> None:
         self._app = app
         self._most = limits.max_sessions_per_key
         self._grants_required = grants_required
-        # The requests that each session is busy with, the one used longest ago first.
+        # The number of requests in progress per session, least recently used first.
         self._open: defaultdict[str | None, OrderedDict[str, int]] = defaultdict(OrderedDict)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -259,7 +259,7 @@ class Sessions:
             await self._used(key_id, named, scope, receive, send)
 
     async def _used(self, key_id: str | None, session_id: str, scope: Any, receive: Any, send: Any) -> None:
-        """A request in a session that is open; one that is gone, or another key's, is not counted."""
+        """A request in an existing session; unknown sessions and those of other keys are not counted."""
         sessions = self._open[key_id]
         status = 0
 
@@ -310,7 +310,7 @@ class Sessions:
             await self._end(oldest, scope)
 
     async def _end(self, session_id: str, scope: Any) -> None:
-        """End a session as its client would."""
+        """End a session as its client would, with DELETE."""
         kept = [(name, value) for name, value in scope["headers"] if name == b"host"]
         ending = {**scope, "method": "DELETE", "headers": [*kept, (_ID.encode(), session_id.encode())]}
 
@@ -328,6 +328,6 @@ class Sessions:
 
 
 def unauthenticated() -> JSONResponse:
-    """The answer to a request that needs a key and has none that is good."""
+    """The response to a request without a valid API key."""
     said = {"error": "invalid_token", "error_description": "this needs a key: Authorization: Bearer alma_…"}
     return JSONResponse(said, 401, {"WWW-Authenticate": 'Bearer error="invalid_token"'})

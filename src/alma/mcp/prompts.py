@@ -1,4 +1,4 @@
-"""Prompts: beginnings that a user can choose, with what is remembered already in them."""
+"""Prompts that a user can choose, filled with retrieved memories."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from mcp_types import GetPromptResult, Prompt, PromptArgument, PromptMessage, TextContent
 
 from alma.errors import NotFoundError, ValidationError
-from alma.mcp.tools import Toolbox
+from alma.mcp.tools import Toolset
 from alma.operations.access import Caller
 from alma.text.disguise import visible
 
-_NOTHING = "Nothing is remembered that would help with it."
+_NOTHING = "No stored memory is relevant to this task."
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,34 +24,34 @@ class _Offer:
 
 
 class Prompts:
-    """The prompts there are, and making them."""
+    """The prompts and how to render them."""
 
-    def __init__(self, toolbox: Toolbox) -> None:
+    def __init__(self, toolbox: Toolset) -> None:
         self._toolbox = toolbox
-        task = {"task": "What is to be done.", "agent": "The agent that does it."}
+        task = {"task": "The task.", "agent": "The agent that does it."}
         self._offers = {
             "before_task": _Offer(
-                "Begin a task with what is remembered about tasks like it.",
+                "Start a task with the memories that are relevant to it.",
                 task,
                 {"user_id": "Whose preferences apply."},
                 self._before_task,
             ),
             "after_task": _Offer(
-                "Have the outcome of a task remembered, so that the next one goes better.",
-                {"task": "What was done.", "agent": "The agent that did it."},
-                {"outcome": "success or failure.", "strategy_used": "How the agent went about it."},
+                "Record the outcome of a task.",
+                {"task": "The task.", "agent": "The agent that did it."},
+                {"outcome": "success or failure.", "strategy_used": "What the agent did that mattered."},
                 self._after_task,
             ),
             "hand_over": _Offer(
-                "End a session so that the next one can go on where this one stops.",
-                {"agent": "The agent that hands over."},
+                "End a session with a handoff for the next one.",
+                {"agent": "The agent."},
                 {"session_id": "The session that ends."},
                 self._hand_over,
             ),
         }
 
     def listed(self) -> list[Prompt]:
-        """Every prompt as clients are told of it."""
+        """All prompts as described to clients."""
         return [
             Prompt(
                 name=name,
@@ -77,7 +77,7 @@ class Prompts:
         for argument in arguments:
             if argument not in known:
                 raise ValidationError(
-                    name, argument, arguments[argument], f"is no argument; there are {', '.join(known)}"
+                    name, argument, arguments[argument], f"is not a known argument; there are {', '.join(known)}"
                 )
         message = PromptMessage(role="user", content=TextContent(text=visible(offer.text(caller, arguments))))
         return GetPromptResult(description=offer.description, messages=[message])
@@ -88,8 +88,8 @@ class Prompts:
         return (
             f"You are the agent {given['agent']!r}, and this is your task:\n\n{given['task']}\n\n"
             f"{found.prompt or _NOTHING}\n\n"
-            "Use what is above where it fits. When you are done, call alma_learn with how it went, and with the "
-            "strategy you used in words that would help somebody else."
+            "Use what is above where it fits. When you are done, call alma_learn with the outcome, and with the "
+            "strategy you used in words that help in similar tasks."
         )
 
     def _after_task(self, caller: Callable[[], Caller], given: Mapping[str, str]) -> str:
@@ -100,10 +100,10 @@ class Prompts:
         )
         return (
             f"The agent {given['agent']!r} has finished this task:\n\n{given['task']}\n{said}\n\n"
-            "Call alma_learn once for it: outcome is success or failure, strategy_used says in one sentence what was "
-            "done that mattered, error_message what went wrong if something did, and feedback what the user said. "
-            "If a lasting fact came to light, add it with alma_add_knowledge; if the user said how they want things "
-            "done, add it with alma_add_preference."
+            "Call alma_learn once: outcome is success or failure, strategy_used says in one sentence what was done "
+            "that mattered, error_message what went wrong, and feedback what the user said. Store lasting facts "
+            "that came to light with alma_add_knowledge, and how the user wants things done with "
+            "alma_add_preference."
         )
 
     def _hand_over(self, caller: Callable[[], Caller], given: Mapping[str, str]) -> str:
@@ -116,6 +116,6 @@ class Prompts:
             how = "Call alma_add_knowledge once, in the domain handover,"
         return (
             f"Hand over the work{session} as the agent {given['agent']!r}. {how} and say: what was worked on, what is "
-            "done, what is left in the order it should be done, what stands in the way, and the one thing to do "
-            "first. Write for somebody who has seen nothing of this conversation."
+            "done, what is left in the order it should be done, what is blocked, and the first thing to do next. "
+            "Write for a reader who has not seen this conversation."
         )

@@ -1,4 +1,4 @@
-"""Resources: what a client can read without calling a tool."""
+"""Resources that a client can read without calling a tool."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _MOST_PATTERNS = 100
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A family of resources, and how one of them is read."""
+    """A resource template and how its resources are read."""
 
     uri: str
     name: str
@@ -36,7 +36,7 @@ class Template:
     read: Callable[[Caller, str], Any]
 
     def named(self, uri: str) -> str | None:
-        """What an address names in this family, if it belongs to it."""
+        """The name in a URI of this template, or None."""
         before, after = re.split(r"\{\w+\}", self.uri)
         found = re.fullmatch(f"{re.escape(before)}([^/?#]+){re.escape(after)}", uri)
         return None if found is None else unquote(found.group(1))
@@ -57,48 +57,48 @@ def _patterns(caller: Caller, pattern_type: str) -> Any:
 
 
 TEMPLATES = (
-    Template("memory://memories/{id}", "memory", "One general memory, whole.", _performed("get_memory", "memory_id")),
+    Template("memory://memories/{id}", "memory", "One general memory.", _performed("get_memory", "memory_id")),
     Template(
         "memory://projects/{id}/context",
         "project-context",
-        "What is worth knowing in a project, in a few thousand tokens.",
+        "The most important memories of a project, in a few thousand tokens.",
         _performed("get_context", "project_id"),
     ),
-    Template("memory://patterns/{type}", "patterns", "What recurs in the project, of one type of pattern.", _patterns),
+    Template("memory://patterns/{type}", "patterns", "Recurring patterns of one type in the project.", _patterns),
 )
 
 
 class Resources:
-    """What can be read, and reading it."""
+    """The resources and how to read them."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._own: Mapping[str, tuple[str, Callable[[Caller], Any]]] = {
-            "alma://config": ("What this server serves, and how; without secrets.", self._config),
-            "alma://agents": ("The agents that are configured, and what each may learn and read.", self._agents),
+            "alma://config": ("The configuration of this server, without secrets.", self._config),
+            "alma://agents": ("The configured agents and their scopes.", self._agents),
         }
 
     def listed(self) -> list[Resource]:
-        """The resources that are always there."""
+        """The fixed resources."""
         return [
             Resource(uri=uri, name=uri.partition("://")[2], description=description, mime_type=_JSON)
             for uri, (description, _) in self._own.items()
         ]
 
     def templates(self) -> list[ResourceTemplate]:
-        """The families of resources."""
+        """The resource templates."""
         return [
             ResourceTemplate(uri_template=each.uri, name=each.name, description=each.description, mime_type=_JSON)
             for each in TEMPLATES
         ]
 
     def read(self, caller: Caller, uri: str) -> ReadResourceResult:
-        """The resource at an address."""
+        """The resource with this URI."""
         text = visible(as_text(self._content(caller, uri)))
         return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=_JSON, text=text)])
 
     def agents(self, caller: Caller) -> list[str]:
-        """The names of the agents that are configured."""
+        """The names of the configured agents."""
         return [scope["agent_name"] for scope in self._agents(caller)]
 
     def _content(self, caller: Caller, uri: str) -> Any:

@@ -1,4 +1,4 @@
-"""Starting the server: its options, and the transport that is asked for."""
+"""The command line of the MCP server: parse options and start the stdio or HTTP transport."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
-from alma.mcp.handshake import greeted
-from alma.mcp.transport import Wire
+from alma.mcp.handshake import handshake_response
+from alma.mcp.transport import StdioTransport
 from alma.serving.limits import Limits
 
 DEFAULT_CONFIG = ".alma/config.yaml"
@@ -25,7 +25,7 @@ TOOLSETS = ("small", "full")
 
 @dataclass(frozen=True, slots=True)
 class Options(Limits):
-    """What the server is told when it is started."""
+    """The options of the server."""
 
     config: str | None = None
     store: str | None = None
@@ -39,11 +39,11 @@ class Options(Limits):
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Serve until the client is gone or a signal says so, and end the process."""
-    options = parsed(sys.argv[1:] if argv is None else argv)
+    """Serve until the client disconnects or a signal, and end the process."""
+    options = parse_options(sys.argv[1:] if argv is None else argv)
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING, format="alma mcp: %(message)s")
     try:
-        # Whoever is greeted counts on being served.
+        # After the handshake the client expects to be served.
         if find_spec("mcp") is None:
             raise MissingDependencyError("mcp", "server")
         code = _serve_http(options) if options.http else _serve_stdio(options)
@@ -51,89 +51,89 @@ def main(argv: Sequence[str] | None = None) -> None:
         sys.stderr.write(f"alma mcp: {exc}\n")
         code = 2
     except BrokenPipeError:
-        # The client went before it had its answer.
+        # The client disconnected before its response.
         code = 0
     sys.stderr.flush()
-    # A call may still be at work in its thread: what it does is all or nothing, and nobody waits for its answer.
+    # A call may still run in its thread: it commits all or nothing, and its response has no receiver.
     os._exit(code)
 
 
-def parsed(argv: Sequence[str]) -> Options:
-    """The options, or the usage and exit code 2."""
+def parse_options(argv: Sequence[str]) -> Options:
+    """Parse the options, or print the usage and exit with code 2."""
     parser = argparse.ArgumentParser(
         prog="alma mcp",
         description="Serve a memory to MCP clients, over standard input and output or over HTTP.",
-        epilog="Without --config and --store, .alma/config.yaml is used if it is there, and .alma/alma.db otherwise.",
+        epilog="Without --config and --store: .alma/config.yaml if it exists, otherwise .alma/alma.db.",
     )
     add = parser.add_argument
     add("--config", default=os.environ.get("ALMA_CONFIG"), help="the configuration file (ALMA_CONFIG)")
     add("--store", default=os.environ.get("ALMA_STORE"), help="an SQLite file or a postgresql:// URL (ALMA_STORE)")
-    add("--project", help="serve this project and no other")
+    add("--project", help="serve only this project")
     add("--toolset", choices=TOOLSETS, default="small", help="small: ten tools; full: every operation")
-    add("--max-tokens", type=_tokens, default=DEFAULT_TOKENS, help="how long an answer may be, in tokens (%(default)s)")
+    add("--max-tokens", type=_tokens, default=DEFAULT_TOKENS, help="maximum tokens of a result (%(default)s)")
     add("--http", action="store_true", help="serve streamable HTTP at /mcp instead of standard input and output")
-    add("--host", default="127.0.0.1", help="the address to listen at (%(default)s); others than loopback ask for keys")
-    add("--port", type=_port, default=8765, help="the port to listen at (%(default)s)")
+    add("--host", default="127.0.0.1", help="the address to listen on (%(default)s); others than loopback need keys")
+    add("--port", type=_port, default=8765, help="the port to listen on (%(default)s)")
     add(
         "--allowed-host",
         dest="allowed_hosts",
         action="append",
         default=[],
         metavar="HOST",
-        help="a Host header to accept besides the loopback names",
+        help="an allowed Host header besides the loopback names",
     )
     add(
         "--max-connections",
         type=_count,
         default=Limits().max_connections,
-        help="how many connections may be open (%(default)s)",
+        help="maximum number of open connections (%(default)s)",
     )
     add(
         "--max-connections-per-address",
         type=_count,
         default=Limits().max_connections_per_address,
-        help="how many of them from one address (%(default)s)",
+        help="maximum number of connections from one address (%(default)s)",
     )
     add(
         "--max-sessions-per-key",
         type=_count,
         default=Limits().max_sessions_per_key,
-        help="how many sessions one key may have open; the one idle longest is ended for a new one (%(default)s)",
+        help="maximum number of sessions per key; the one idle longest is ended for a new one (%(default)s)",
     )
     add(
         "--session-idle-seconds",
         type=_count,
         default=int(Limits().session_idle_seconds),
-        help="after how long without a request a session is ended (%(default)s)",
+        help="end a session after this many seconds without a request (%(default)s)",
     )
     add("--version", action="version", version=f"alma-memory {__version__}")
     given = vars(parser.parse_args(argv))
     if given["config"] and given["store"]:
-        parser.error("--config and --store each name a memory: give one of them")
+        parser.error("--config and --store both name a memory: give one of them")
     return Options(**{**given, "allowed_hosts": tuple(given["allowed_hosts"])})
 
 
 def config_of(options: Options) -> str | None:
-    """The configuration to use: the one that is named, or the usual one if it is there and no store is named."""
+    """The configuration file: the given one, or the default one if it exists and no store is given."""
     if options.config or options.store:
         return options.config
     return DEFAULT_CONFIG if Path(DEFAULT_CONFIG).is_file() else None
 
 
 def _serve_stdio(options: Options) -> int:
-    wire = Wire()
-    first = wire.next_message()
-    opening = None if first is None else greeted(first)
-    begun = [first]
-    if opening is not None:
-        wire.write(opening.answer)
-        # A client that only wanted to know who is there is gone again, and nothing was loaded for it.
-        begun.append(wire.next_message())
-    if begun[-1] is None:
+    transport = StdioTransport()
+    first = transport.next_message()
+    handshake = None if first is None else handshake_response(first)
+    lines = [first]
+    if handshake is not None:
+        transport.write(handshake.response)
+        # A client that only probes the server disconnects here, before anything is loaded.
+        lines.append(transport.next_message())
+    if lines[-1] is None:
         return 0
     from alma.mcp.stdio import serve
 
-    return serve(options, wire, [line for line in begun if line is not None], opening)
+    return serve(options, transport, [line for line in lines if line is not None], handshake)
 
 
 def _serve_http(options: Options) -> int:

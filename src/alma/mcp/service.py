@@ -1,4 +1,4 @@
-"""The service: answers what clients ask, in worker threads, for whoever a request comes from."""
+"""The MCP service: run tools, resources and prompts in worker threads, with the grant of the caller."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mcp.shared.exceptions import MCPError
 from alma import __version__
 from alma.closeable import Closeable
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
-from alma.mcp.continuation import Continuations, Piece, as_text, cut
+from alma.mcp.continuation import Continuations, Piece, as_text, truncate
 from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.server import Options, config_of
 from alma.text.disguise import visible
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from alma.core import ALMA
     from alma.mcp.prompts import Prompts
     from alma.mcp.resources import Resources
-    from alma.mcp.tools import Toolbox
+    from alma.mcp.tools import Toolset
     from alma.operations.access import Caller, Grant
 if TYPE_CHECKING:
     from alma.core import ALMA
@@ -38,14 +38,14 @@ if TYPE_CHECKING:
 _log = logging.getLogger("alma.mcp")
 
 THREADS = 8
-# Of a call that writes more than this, mostly a long text, which takes seconds to screen and to embed, so many at once.
+# Larger arguments of writes are mostly long texts, which take seconds to screen and to embed.
 _LARGE_CALL, _LARGE_CALLS_AT_ONCE = 8_192, 2
 GRANT = "alma.grant"
-"""Where a transport that knows who asks leaves what they may do, in the scope of their request."""
-FAILURE = "alma.failure"
-"""Where it leaves the error that kept it from knowing, which is then the answer to every call."""
+"""The key in the ASGI scope of the caller's grant."""
+FAILURE = "alma.error_result"
+"""The key of an error that prevented authentication; every call of the request gets it."""
 
-# What versions with a handshake call a resource that is not there.
+# The error code of an unknown resource in protocol versions with a handshake.
 _NOT_FOUND = -32002
 _MOST_VALUES = 100
 
@@ -54,18 +54,18 @@ T = TypeVar("T")
 
 
 class Service(Closeable):
-    """One memory for any number of clients; what is heavy is loaded when the first of them asks for something."""
+    """One memory for any number of clients; heavy modules are imported with the first request."""
 
     def __init__(self, options: Options, alma: ALMA | None = None) -> None:
         self.options = options
-        self.opened = Opened(options, alma)
+        self.opened = LazyMemory(options, alma)
         self.continuations = Continuations()
         self._threads = anyio.CapacityLimiter(THREADS)
         self._large_threads = anyio.CapacityLimiter(_LARGE_CALLS_AT_ONCE)
         self._loading = threading.Lock()
 
     def server(self) -> Server:
-        """The service as the library of the protocol wants it."""
+        """The service as a server of the MCP library."""
         return Server(
             NAME,
             version=__version__,
@@ -82,23 +82,23 @@ class Service(Closeable):
         )
 
     def close(self) -> None:
-        """Close the memory, unless a call is still at work in it."""
+        """Close the memory, unless a call is still running."""
         if self._threads.borrowed_tokens == self._large_threads.borrowed_tokens == 0:
             self.opened.close()
 
     # ------------------------------------------------------------------ tools
 
-    async def _list_tools(self, context: Context, asked: object) -> types.ListToolsResult:
+    async def _list_tools(self, context: Context, request: object) -> types.ListToolsResult:
         return await self._in_thread(lambda: types.ListToolsResult(tools=self.toolbox.tools))
 
-    async def _call_tool(self, context: Context, asked: types.CallToolRequestParams) -> types.CallToolResult:
-        work = Work(context)
-        arguments = asked.arguments or {}
+    async def _call_tool(self, context: Context, request: types.CallToolRequestParams) -> types.CallToolResult:
+        work = RunningCall(context)
+        arguments = request.arguments or {}
         try:
-            limiter = await self._limiter(asked.name, arguments)
-            answer = await self._in_thread(lambda: self._answer(work, asked.name, arguments), limiter)
+            limiter = await self._limiter(request.name, arguments)
+            answer = await self._in_thread(lambda: self._answer(work, request.name, arguments), limiter)
         except Exception as exc:  # noqa: BLE001 - whatever happened, the client is told in words
-            return failure(exc)
+            return error_result(exc)
         finally:
             work.abandoned.set()
         return types.CallToolResult(
@@ -106,13 +106,13 @@ class Service(Closeable):
         )
 
     async def _limiter(self, name: str, arguments: dict[str, Any]) -> anyio.CapacityLimiter:
-        """Whose threads do the work: a long text that is written must not keep short questions waiting."""
+        """The thread limit: long writes must not block short calls."""
         if len(repr(arguments)) <= _LARGE_CALL:
             return self._threads
         toolbox = await self._in_thread(lambda: self.toolbox)
         return self._large_threads if toolbox.writes(name) else self._threads
 
-    def _answer(self, work: Work, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    def _answer(self, work: RunningCall, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         from alma.mcp.tools import CONTINUE
         from alma.operations.base import to_json
 
@@ -127,13 +127,13 @@ class Service(Closeable):
         performed = to_json(operation.perform(self.caller(work.context, work.report), arguments))
         if operation.takes_long:
             work.finish()
-        fitting = cut(performed, self.options.max_tokens)
+        fitting = truncate(performed, self.options.max_tokens)
         return self._with_continuation(grant, fitting.value, fitting.rest)
 
     def _continued(self, grant: Grant, arguments: dict[str, Any]) -> dict[str, Any]:
         cursor = arguments.get("cursor")
         if not isinstance(cursor, str) or len(arguments) != 1:
-            raise ValidationError("alma_continue", "cursor", cursor, "must be the cursor of a continuation, alone")
+            raise ValidationError("alma_continue", "cursor", cursor, "must be the cursor of a result, alone")
         pieces, rest = self.continuations.next_pieces(grant.key_id, cursor, self.options.max_tokens)
         return self._with_continuation(grant, {"pieces": [piece.as_json() for piece in pieces]}, rest)
 
@@ -147,33 +147,33 @@ class Service(Closeable):
 
     # ------------------------------------------------------------------ resources and prompts
 
-    async def _list_resources(self, context: Context, asked: object) -> types.ListResourcesResult:
+    async def _list_resources(self, context: Context, request: object) -> types.ListResourcesResult:
         return await self._in_thread(lambda: types.ListResourcesResult(resources=self.resources.listed()))
 
-    async def _list_templates(self, context: Context, asked: object) -> types.ListResourceTemplatesResult:
+    async def _list_templates(self, context: Context, request: object) -> types.ListResourceTemplatesResult:
         return await self._in_thread(
             lambda: types.ListResourceTemplatesResult(resource_templates=self.resources.templates())
         )
 
     async def _read_resource(
-        self, context: Context, asked: types.ReadResourceRequestParams
+        self, context: Context, request: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await self._or_error(context, lambda: self.resources.read(self.caller(context), asked.uri))
+        return await self._or_mcp_error(context, lambda: self.resources.read(self.caller(context), request.uri))
 
-    async def _list_prompts(self, context: Context, asked: object) -> types.ListPromptsResult:
+    async def _list_prompts(self, context: Context, request: object) -> types.ListPromptsResult:
         return await self._in_thread(lambda: types.ListPromptsResult(prompts=self.prompts.listed()))
 
-    async def _get_prompt(self, context: Context, asked: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self._or_error(
-            context, lambda: self.prompts.made(lambda: self.caller(context), asked.name, asked.arguments or {})
+    async def _get_prompt(self, context: Context, request: types.GetPromptRequestParams) -> types.GetPromptResult:
+        return await self._or_mcp_error(
+            context, lambda: self.prompts.made(lambda: self.caller(context), request.name, request.arguments or {})
         )
 
-    async def _complete(self, context: Context, asked: types.CompleteRequestParams) -> types.CompleteResult:
+    async def _complete(self, context: Context, request: types.CompleteRequestParams) -> types.CompleteResult:
         def names() -> list[str]:
-            return self.resources.agents(self.caller(context)) if asked.argument.name == "agent" else []
+            return self.resources.agents(self.caller(context)) if request.argument.name == "agent" else []
 
-        begun = asked.argument.value.casefold()
-        values = [name for name in await self._or_error(context, names) if name.casefold().startswith(begun)]
+        begun = request.argument.value.casefold()
+        values = [name for name in await self._or_mcp_error(context, names) if name.casefold().startswith(begun)]
         completion = types.Completion(
             values=values[:_MOST_VALUES], total=len(values), has_more=len(values) > _MOST_VALUES
         )
@@ -182,7 +182,7 @@ class Service(Closeable):
     # ------------------------------------------------------------------ who asks, and where it is done
 
     def grant_of(self, context: Context) -> Grant:
-        """What whoever asks may do: what their key says, inside of what is served."""
+        """The caller's grant, limited to the project that is served."""
         from alma.operations.access import ANYONE, OWNER
 
         scope = {} if context.request is None else context.request.scope
@@ -197,7 +197,7 @@ class Service(Closeable):
         return replace(held, project_id=served, user_id=held.user_id if held.is_limited else ANYONE)
 
     def caller(self, context: Context, progress: Callable[[int, int], None] | None = None) -> Caller:
-        """Whoever asks, at the memory."""
+        """The caller, with its grant."""
         from alma.operations.access import Caller
 
         grant = self.grant_of(context)
@@ -214,12 +214,12 @@ class Service(Closeable):
     async def _in_thread(self, work: Callable[[], T], limiter: anyio.CapacityLimiter | None = None) -> T:
         return await anyio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=limiter or self._threads)
 
-    async def _or_error(self, context: Context, work: Callable[[], T]) -> T:
-        """The answer, or an error of the protocol."""
+    async def _or_mcp_error(self, context: Context, work: Callable[[], T]) -> T:
+        """The result, or an MCP error."""
         try:
             return await self._in_thread(work)
         except Exception as exc:
-            code, sentence = said_of(exc)
+            code, sentence = code_and_message(exc)
             number = types.INTERNAL_ERROR if code == "internal_error" else types.INVALID_PARAMS
             if isinstance(exc, NotFoundError) and context.protocol_version in HANDSHAKES:
                 number = _NOT_FOUND
@@ -228,30 +228,30 @@ class Service(Closeable):
     # ------------------------------------------------------------------ loaded when needed
 
     @cached_property
-    def toolbox(self) -> Toolbox:
-        """The tools that are offered."""
+    def toolbox(self) -> Toolset:
+        """The offered tools."""
         with self._loading:
-            from alma.mcp.tools import Toolbox
+            from alma.mcp.tools import Toolset
 
-            return Toolbox(self.options.toolset)
+            return Toolset(self.options.toolset)
 
     @cached_property
     def resources(self) -> Resources:
-        """What can be read."""
+        """The resources."""
         from alma.mcp.resources import Resources
 
         return Resources(self.options)
 
     @cached_property
     def prompts(self) -> Prompts:
-        """What a user can begin with."""
+        """The prompts."""
         from alma.mcp.prompts import Prompts
 
         return Prompts(self.toolbox)
 
 
-class Work:
-    """One call at work in its thread: tells its client how far it is, and stops when nobody wants it any more."""
+class RunningCall:
+    """A running call: reports progress to its client, and stops when the client cancels it."""
 
     def __init__(self, context: Context) -> None:
         self.context = context
@@ -259,42 +259,42 @@ class Work:
         self._reported = -1.0
 
     def report(self, done: int, total: int) -> None:
-        """Tell how far it is; progress that is no progress is not told."""
+        """Report progress, if it has increased."""
         if self.abandoned.is_set():
-            raise ALMAError("the client gave this call up")
+            raise ALMAError("the client cancelled this call")
         if done <= self._reported:
             return
         self._reported = done
         anyio.from_thread.run(self.context.session.report_progress, float(done), float(total) if total else None)
 
     def finish(self) -> None:
-        """Tell that it is done."""
+        """Report completion."""
         if self._reported < 1:
             self.report(1, 1)
 
 
-def failure(error: BaseException) -> types.CallToolResult:
-    """An error as the answer of a tool: the reason in one sentence, and its code."""
-    code, sentence = said_of(error)
+def error_result(error: BaseException) -> types.CallToolResult:
+    """An error as a tool result: one sentence and a code."""
+    code, sentence = code_and_message(error)
     return types.CallToolResult(
         content=[types.TextContent(text=f"{sentence} [{code}]")], is_error=True, _meta={"code": code}
     )
 
 
-def said_of(error: BaseException) -> tuple[str, str]:
-    """The code of an error and the sentence that is told; what nobody raised on purpose is told to the log alone."""
+def code_and_message(error: BaseException) -> tuple[str, str]:
+    """The code and message of an error; the text of unexpected exceptions is only logged."""
     from alma.operations.base import code_of
 
     if isinstance(error, ALMAError):
         return code_of(error), str(error)
     _log.error("a request failed", exc_info=error)
-    return "internal_error", "something went wrong inside; the server's log says what"
+    return "internal_error", "internal error: the server's log has the details"
 
 
-class Opened(Closeable):
-    """One memory for all requests; an attempt to open it that fails is made again by the next request.
+class LazyMemory(Closeable):
+    """The memory, opened on first use; after a error_result the next request tries again.
 
-    A memory that is given is closed by whoever gave it.
+    A given memory is closed by the caller.
     """
 
     def __init__(self, options: Options, given: ALMA | None = None) -> None:
@@ -304,7 +304,7 @@ class Opened(Closeable):
         self._lock = threading.Lock()
 
     def alma(self) -> ALMA:
-        """The memory."""
+        """The open memory."""
         with self._lock:
             if self._alma is None:
                 self._alma = self._open()
@@ -312,7 +312,7 @@ class Opened(Closeable):
             return self._alma
 
     def close(self) -> None:
-        """Close the memory, if it was opened; one that is still being opened is left to the end of the process."""
+        """Close the memory if it was opened; one that is still being opened is left to the end of the process."""
         if self._is_given or not self._lock.acquire(blocking=False):
             return
         try:

@@ -1,4 +1,4 @@
-"""Tools: the operations that this face offers, under the names that clients know."""
+"""Tools: operations under the tool names that clients know, and their schemas."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ DOCUMENTED: Mapping[str, str] = MappingProxyType(
         "alma_health": "health",
     }
 )
-"""ALMA's seven tools and their operations."""
+"""The seven documented tools of ALMA and their operations."""
 
 BESIDES: Mapping[str, str] = MappingProxyType({"alma_remember": "create_memory", "alma_search": "search_memories"})
-"""What a small set of tools cannot do without: general memories."""
+"""Tools for general memories, which the small toolset also has."""
 
-# Below these a key is a name somebody chose, and no word of JSON Schema.
+# Below these keywords, keys are property names and not keywords of JSON Schema.
 _NAMED = frozenset({"properties", "$defs"})
 _VERBATIM = frozenset({"default", "const", "enum", "examples"})
 
 CONTINUATION: JsonObject = {
     "type": "object",
-    "description": "There is more than fits: call alma_continue with the cursor.",
+    "description": "The result is longer than the limit: call alma_continue with the cursor.",
     "properties": {
         "cursor": {"type": "string"},
-        "pieces": {"type": "integer", "description": "How many pieces are left."},
+        "pieces": {"type": "integer", "description": "The number of remaining pieces."},
     },
     "required": ["cursor", "pieces"],
 }
@@ -48,13 +48,13 @@ CONTINUE = Tool(
     name="alma_continue",
     title="Continue",
     description=(
-        "Give the rest of an answer that was longer than fits.\n\n"
-        "Each piece has its place in that answer (a JSON pointer) and its value. A text that belongs where there is "
-        "text already is the continuation of it."
+        "Return the rest of a result that exceeded the token limit.\n\n"
+        "Each piece has its place in the result (a JSON pointer) and its value. A text piece continues the text that "
+        "is already in its place."
     ),
     input_schema={
         "type": "object",
-        "properties": {"cursor": {"type": "string", "description": "The cursor of the continuation."}},
+        "properties": {"cursor": {"type": "string", "description": "The cursor of a result's continuation."}},
         "required": ["cursor"],
         "additionalProperties": False,
     },
@@ -79,8 +79,8 @@ CONTINUE = Tool(
 )
 
 
-class Toolbox:
-    """The tools of a set, by name."""
+class Toolset:
+    """The tools of a toolset, by name."""
 
     def __init__(self, toolset: str, operations: Iterable[Operation[Any, Any]] = OPERATIONS) -> None:
         offered = {each.name: each for each in operations if Face.MCP in each.faces}
@@ -94,23 +94,23 @@ class Toolbox:
         return name == CONTINUE.name or name in self._operations
 
     def writes(self, name: str) -> bool:
-        """Whether a tool of this name changes what is stored."""
+        """Whether a tool changes data."""
         return name in self._operations and not self._operations[name].read_only
 
     def operation(self, name: str) -> Operation[Any, Any]:
-        """The operation behind a tool."""
+        """The operation of a tool."""
         if name not in self._operations:
             raise NotFoundError("tool", name)
         return self._operations[name]
 
     @cached_property
     def tools(self) -> list[Tool]:
-        """Every tool as clients are told of it; the library asks for them with every call."""
-        return [*(described(name, operation) for name, operation in self._operations.items()), CONTINUE]
+        """All tools as tool_of to clients; cached, because the library asks for them with every call."""
+        return [*(tool_of(name, operation) for name, operation in self._operations.items()), CONTINUE]
 
 
-def described(name: str, operation: Operation[Any, Any]) -> Tool:
-    """A tool that is an operation."""
+def tool_of(name: str, operation: Operation[Any, Any]) -> Tool:
+    """The tool of an operation."""
     title = operation.name.replace("_", " ").capitalize()
     return Tool(
         name=name,
@@ -123,29 +123,29 @@ def described(name: str, operation: Operation[Any, Any]) -> Tool:
             read_only_hint=operation.read_only,
             destructive_hint=operation.destructive,
             idempotent_hint=operation.idempotent,
-            # A memory is a closed world: nothing outside of the store is asked.
+            # Operations only read and write the store.
             open_world_hint=False,
         ),
     )
 
 
 def input_schema(operation: Operation[Any, Any]) -> JsonObject:
-    """What a tool takes, with an example; what may be null may as well be left out, and is described so."""
+    """The input schema of a tool with an example; nullable arguments are tool_of as optional."""
     schema = _short(operation.input_schema, optional=True)
     arguments = schema.get("properties", {})
-    # What is special comes first, and the project, which is hardly ever named, last.
+    # Specific arguments come first, and the rarely given project last.
     schema["properties"] = dict(sorted(arguments.items(), key=lambda named: named[0] == "project_id"))
     return {**schema, "examples": [operation.example]} if operation.example else schema
 
 
 def output_schema(operation: Operation[Any, Any]) -> JsonObject:
-    """What a tool gives, which may be less than all there is."""
+    """The output schema of a tool, with an optional continuation."""
     schema = _short(operation.output_schema, optional=False)
     return {**schema, "properties": {**schema.get("properties", {}), "continuation": CONTINUATION}}
 
 
 def _short(schema: Mapping[str, Any], optional: bool) -> JsonObject:
-    """A schema without titles, which only repeat names."""
+    """A schema without titles, which only repeat property names."""
     short: JsonObject = {}
     for word, value in schema.items():
         if word in _NAMED:

@@ -1,4 +1,4 @@
-"""The wire: a client at the other end of standard input and output, which nothing else in the process can reach."""
+"""Newline-delimited JSON over stdin and stdout, protected against other output of the process."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ import sys
 import threading
 
 LONGEST_MESSAGE = 16 * 1024 * 1024
-"""In bytes: more than the longest text that is remembered takes when every character of it is escaped."""
+"""In bytes: more than the longest allowed text takes with every character escaped."""
 
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
 
-def refusal(code: int, reason: str) -> bytes:
-    """The answer to what is no message, and so has no id."""
+def error_message(code: int, reason: str) -> bytes:
+    """The error response to an invalid message, which has no id."""
     error = {"code": code, "message": reason}
     return json.dumps({"jsonrpc": "2.0", "id": None, "error": error}).encode() + b"\n"
 
 
-class Wire:
-    """Takes standard input and output: who prints or reads from now on, C libraries included, misses the client."""
+class StdioTransport:
+    """Takes over stdin and stdout; later prints of this process, including C libraries, go to stderr."""
 
     def __init__(self) -> None:
         self._input = os.fdopen(os.dup(0), "rb", buffering=1 << 16)
@@ -37,17 +37,17 @@ class Wire:
         sys.stdout = sys.stderr
 
     def next_message(self) -> bytes | None:
-        """The next line; None when the client has closed its end. One that is too long is refused and passed over."""
+        """The next line, or None when the client has closed its end; lines that are too long are refused."""
         while line := self._input.readline(LONGEST_MESSAGE + 1):
             if len(line) > LONGEST_MESSAGE and not line.endswith(b"\n"):
                 self._skip_line()
-                self.write(refusal(INVALID_REQUEST, f"a message has at most {LONGEST_MESSAGE} bytes"))
+                self.write(error_message(INVALID_REQUEST, f"a message may have at most {LONGEST_MESSAGE} bytes"))
             elif line.strip():
                 return line
         return None
 
     def write(self, line: bytes) -> None:
-        """Send a whole line; threads may call it at the same time."""
+        """Write a line; thread-safe."""
         with self._writing:
             rest = memoryview(line)
             while rest:

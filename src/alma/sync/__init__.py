@@ -1,1 +1,1 @@
-"""What keeps vectors and indexes true to the records."""
+"""Keeps vectors consistent with the records."""

@@ -1,4 +1,4 @@
-"""Moving a store to another embedding model, while it is in use."""
+"""Move a store to another embedding model while it is in use."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from alma.storage.base import StorageBackend, Transaction
 
 _EVERYWHERE = Scope.everywhere()
 _EMBEDDED = tuple(cls for cls in KINDS if cls.spec.embeds)
-# So many batches, from which those who share the work choose.
+# The number of batches from which concurrent workers choose.
 _STRETCH = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How many of the records that can have a vector have one of the new model."""
+    """How many of the records have a vector of the new model."""
 
     done: int
     total: int
@@ -33,13 +33,12 @@ def reembed(
     on_progress: Callable[[Progress], object] = lambda _: None,
     batch_size: int = 64,
 ) -> int:
-    """Give every record of every embedded kind a vector of the embedder's model; returns how many were made.
+    """Create a vector of the embedder's model for every record; returns the number of vectors created.
 
-    Each batch is a transaction of its own, and what has a vector is not encoded again: after any interruption the same
-    call goes on where the last one ended, and several at once share the work. Readers and writers need not wait.
-    Records that are written meanwhile are covered, and a vector is only stored if its record still says what was
-    encoded; it is finished when no record is left. The vectors of other models stay, so a store can be used with its
-    old model until then.
+    Every batch is a transaction, and records with a vector are skipped: an interrupted run continues where it stopped,
+    and concurrent runs share the work. Readers and writers are not blocked. Records written in the meantime are
+    included, and a vector is only stored if its record has not changed since it was encoded. Vectors of other models
+    are kept.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("reembed", "batch_size", batch_size, "must be a whole number of at least 1")
@@ -55,10 +54,10 @@ def reembed(
 
 
 class _Move:
-    """One of those who give a store's records vectors of a model; the others are known only by what they have done.
+    """One of possibly several workers, which see each other only by the vectors that they store.
 
-    Nobody waits for anybody, so one that is killed holds up none. Whoever meets what another has just done goes on in
-    a stretch of several batches, in an order of its own: then two seldom encode the same.
+    A worker that finds records done by another takes a stretch of several batches in random order, so that two workers
+    seldom encode the same records. A worker that dies blocks no other.
     """
 
     def __init__(self, storage: StorageBackend, embedder: EmbeddingProvider, batch_size: int) -> None:
@@ -76,7 +75,7 @@ class _Move:
         return Progress(total - missing, total)
 
     def batch_by_batch(self) -> Iterator[None]:
-        """Encode the records without a vector, kind by kind; each is met once, whether or not it gets one."""
+        """Encode the records without a vector, kind by kind, each at most once."""
         for cls in _EMBEDDED:
             after: str | None = None
             while stretch := self._missing(cls, self._size * (_STRETCH if self.by_others else 1), after):
@@ -93,7 +92,7 @@ class _Move:
         return random.sample(batches, len(batches)) if self.by_others else batches
 
     def _embed(self, cls: type[Record], batch: Sequence[Record]) -> None:
-        # A record that says nothing has nothing to encode and is found without a vector.
+        # A record without text is found without a vector.
         texts = {record.key: text for record in batch if (text := record.embedded_text()).strip()}
         if self.by_others:
             with self._storage.snapshot() as tx:
@@ -105,14 +104,14 @@ class _Move:
             self.by_others += len(texts) - left
 
     def _left(self, tx: Transaction, cls: type[Record], texts: Mapping[str, str]) -> dict[str, str]:
-        """Those that nobody else has given a vector meanwhile."""
+        """The texts whose records still have no vector."""
         done = {each.record_id for each in tx.vectors_of(cls, texts) if each.model == self._embedder.model}
         return {key: text for key, text in texts.items() if key not in done}
 
     def _put(
         self, tx: Transaction, cls: type[Record], texts: Mapping[str, str], encoded: Mapping[str, Encoded]
     ) -> tuple[int, int]:
-        """Store the vectors of a batch's records that still say what was encoded; how many, of how many left to do."""
+        """Store the vectors of unchanged records; returns how many were stored, and how many were still missing."""
         model, left = self._embedder.model, self._left(tx, cls, texts)
         made = tx.put_vectors(cls, {key: encoded[key].vector for key in left}, model, made_from=left)
         long = [key for key in left if encoded[key].passages]

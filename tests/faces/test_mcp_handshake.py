@@ -15,7 +15,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from alma.mcp.handshake import HANDSHAKES, WITHOUT_HANDSHAKE, greeted
+from alma.mcp.handshake import HANDSHAKES, WITHOUT_HANDSHAKE, handshake_response
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from tests.support.mcp import initialize
@@ -47,8 +47,8 @@ def of_library(message: dict[str, Any]) -> dict[str, Any]:
 
 
 def of_greeting(message: Any) -> dict[str, Any] | None:
-    opening = greeted(json.dumps(message).encode())
-    return None if opening is None else json.loads(opening.answer)
+    opening = handshake_response(json.dumps(message).encode())
+    return None if opening is None else json.loads(opening.response)
 
 
 def test_the_versions_are_those_of_the_library() -> None:
@@ -94,7 +94,7 @@ def test_an_envelope_that_is_not_quite_right_is_left_to_the_library(changed: dic
     | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps).map(str.encode)
 )
 def test_whatever_else_comes_first_is_left_to_the_library(line: bytes) -> None:
-    assert greeted(line) is None
+    assert handshake_response(line) is None
 
 
 def test_nothing_heavy_is_loaded_for_the_greeting() -> None:

@@ -199,7 +199,7 @@ def test_a_caller_that_hangs_up_is_no_defect(alma: ALMA, caplog: pytest.LogCaptu
 def test_a_port_that_is_taken_is_told_with_the_way_out(tmp_path: Path) -> None:
     with listen(ServiceOptions(port=0)) as sock:
         port = sock.getsockname()[1]
-        with pytest.raises(ConfigurationError, match=rf"port {port} .* is taken.*--port {port + 1}"):
+        with pytest.raises(ConfigurationError, match=rf"port {port} .* is in use.*--port {port + 1}"):
             serve(store=str(tmp_path / "alma.db"), port=port)
     assert not (tmp_path / "alma.db").exists()
 

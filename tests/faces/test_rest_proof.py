@@ -219,7 +219,7 @@ def test_a_taken_port_ends_it_with_a_sentence(tmp_path: Path, address: str) -> N
     command = [sys.executable, "-m", "alma.rest", "--store", str(tmp_path / "alma.db"), "--port", port]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode == 1
-    assert f"port {port} on 127.0.0.1 is taken" in ended.stderr
+    assert f"port {port} on 127.0.0.1 is in use" in ended.stderr
     assert "Traceback" not in ended.stderr
 
 

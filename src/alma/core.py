@@ -109,7 +109,7 @@ class ALMA(Closeable):
         self.archive = Archive(storage, retrieval_engine.index, retrieval_engine.cache)
         self.forgetting = ForgettingEngine(storage, archive=self.archive)
         self.learning.clean = self.ingest.clean
-        self.learning.screen = self.ingest.screened
+        self.learning.screen = self.ingest.screen_outcome
         self.retrieval.evidence_half_life_days = self.learning.extractor.half_life_days
         get_emitter().watch(storage)
         self._log_reads = log_reads

@@ -177,7 +177,7 @@ class AutoLearner:
             self._alma.learning.validator.require(place.agent, self._domain(fact, place.agent), text)
 
     def _suspicion(self, tried: Outcome, source: str) -> str | None:
-        return None if source in (BY_USER, BY_AGENT) else self._alma.ingest.suspicion(tried, source)
+        return None if source in (BY_USER, BY_AGENT) else self._alma.ingest.injection_reason(tried, source)
 
     def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
         made: Any

@@ -176,7 +176,7 @@ class Harness:
             error_message=result.error,
             user_feedback=result.feedback,
         )
-        outcome, _ = alma.ingest.screened(alma.ingest.clean(outcome)[0])
+        outcome, _ = alma.ingest.screen_outcome(alma.ingest.clean(outcome)[0])
         alma.writer.save(outcome, Attribution(agent=self.agent.name, reason="a run of the harness"))
         return outcome
 

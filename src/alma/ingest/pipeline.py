@@ -32,18 +32,18 @@ from alma.storage.base import StorageBackend, Transaction
 from alma.vectors.base import VectorIndex
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
-"""Whose words are taken as they are; what comes from anywhere else must not look like orders."""
+"""The sources whose text is not screened for prompt injection."""
 
 T = TypeVar("T", bound=Record)
 
 _log = logging.getLogger("alma.ingest")
 
-_AT_ONCE = 64
+_BATCH_SIZE = 64
 _EVERYWHERE = Scope.everywhere()
 
 
 class Status(StrEnum):
-    """What became of something that was given to ingest."""
+    """The result of saving a record."""
 
     STORED = "stored"
     MERGED = "merged"
@@ -53,9 +53,9 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What became of a record: the id it lives under, what was masked in it, and why, where that needs saying.
+    """The result for a record: its id, the masked secrets, and the reason when it was not simply stored.
 
-    `archive_id` is where something that is quarantined waits to be released or purged.
+    `archive_id` is the archive entry of a quarantined or merged record, from which it can be released.
     """
 
     id: str
@@ -70,8 +70,8 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class _Guest:
-    """A record in ingest, without its secrets."""
+class _Incoming:
+    """A redacted record on its way in."""
 
     record: Record
     by: Attribution
@@ -80,10 +80,11 @@ class _Guest:
 
 
 class Ingest:
-    """Lets records in: without secrets, without echoes, without a second copy, and orders from strangers not at all.
+    """Redacts, screens and deduplicates records, guards against echoes, and stores the result.
 
-    `redactor=None` and `echo_guard=False` switch these steps off; by default both are on. Everything that another
-    process did before is seen; two processes that save the same thing at once save it once.
+    `redactor=None` and `echo_guard=False` switch these steps off. Writes of other processes are seen, and two processes
+    that save the same thing at once store it once. Text from `trusted_sources` is not screened; `screen` replaces the
+    default screen for prompt injection.
     """
 
     def __init__(
@@ -111,7 +112,7 @@ class Ingest:
         self.facts = FactComparison(storage, self.judging, index)
 
     def judging(self) -> Judge:
-        """What judges texts here: the one that was given, or that of this process."""
+        """The judge that was given, or the default one of the process."""
         if self._judge is None:
             self._judge = default_judge()
         return self._judge
@@ -119,35 +120,35 @@ class Ingest:
     def save(
         self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent", supersedes: Iterable[str] = ()
     ) -> Written:
-        """Remember a record that came from a source: "user", "agent", "tool", "web" or another one.
+        """Store a record from a source: "user", "agent", "tool", "web" or another one.
 
-        A fact is compared with those that are stored, and takes the place of the facts with the ids in `supersedes`. A
-        refusal is a `RefusedError` that says why.
+        A fact is compared with the stored ones, and supersedes the facts with the ids in `supersedes`. A refusal is a
+        `RefusedError` with the reason.
         """
-        guest = self._without_secrets(record, by, source)
-        quarantined = self._quarantined(guest)
+        incoming = self._redact(record, by, source)
+        quarantined = self._quarantine(incoming)
         if quarantined is not None:
             return quarantined
-        echo = self._is_echo(guest)
-        (ready,) = embedded(self._embedder, [guest.record])
-        compared = self._compared(ready.record, guest.source)
+        echo = self._is_echo(incoming)
+        (ready,) = embedded(self._embedder, [incoming.record])
+        compared = self._compared(ready.record, incoming.source)
         replaced = tuple(supersedes)
-        return self._storage.write(lambda tx: self._let_in(tx, guest, ready, echo, compared, replaced), guest.by)
+        return self._storage.write(lambda tx: self._store(tx, incoming, ready, echo, compared, replaced), incoming.by)
 
     def prepare(self, record: Record, source: str | None = None) -> None:
-        """Compare a record that is about to be saved inside a transaction, which is not to wait for the judge."""
+        """Compare a record before it is saved inside a transaction, which must not wait for the judge."""
         (ready,) = embedded(self._embedder, [self.clean(record)[0]])
-        if len(self._prepared) >= _AT_ONCE:
+        if len(self._prepared) >= _BATCH_SIZE:
             self._prepared.clear()
-        self._prepared[_named(ready.record)] = self._compared(ready.record, source or "agent")
+        self._prepared[_prepared_key(ready.record)] = self._compared(ready.record, source or "agent")
 
     def _compared(self, record: Record, source: str) -> Comparison:
-        """What a fact is to those that are stored; what comes from elsewhere is told apart from them by nobody."""
+        """How a fact relates to the stored ones; text from untrusted sources is not compared."""
         if source not in self._trusted:
             return NOTHING
         if self._storage.is_writing:
-            # Others wait meanwhile: what was not prepared is compared when that is asked for.
-            return self._prepared.get(_named(record), NOTHING)
+            # A transaction must not wait for the judge; a record that was not prepared is compared later.
+            return self._prepared.get(_prepared_key(record), NOTHING)
         try:
             return self.facts.of(record)
         except ProviderError as exc:
@@ -155,27 +156,27 @@ class Ingest:
             return NOTHING
 
     def save_many(self, records: Iterable[Record], by: Attribution = ANONYMOUS, source: str = "agent") -> list[Written]:
-        """Remember records in batches; what is refused is in the answer with the status "refused"."""
+        """Store records in batches; a refused one has the status "refused"."""
         every = list(records)
         return [
             written
-            for i in range(0, len(every), _AT_ONCE)
-            for written in self._batch(every[i : i + _AT_ONCE], by, source)
+            for i in range(0, len(every), _BATCH_SIZE)
+            for written in self._batch(every[i : i + _BATCH_SIZE], by, source)
         ]
 
     def clean(self, record: T) -> tuple[T, tuple[Masked, ...]]:
-        """A record without secrets, and what was masked, for those who store what they make of it themselves."""
+        """A record with its secrets masked, and what was masked."""
         return (record, ()) if self._redactor is None else redact_record(record, self._redactor)
 
-    def screened(self, outcome: Outcome) -> tuple[Outcome, str | None]:
-        """An outcome without an error message that gives orders, and what became of that.
+    def screen_outcome(self, outcome: Outcome) -> tuple[Outcome, str | None]:
+        """The outcome without an error message that looks like a prompt injection, and a note about it.
 
-        How a task went is the agent's own word, but what an error says comes from a page, a file or a program, and ends
-        up in warnings. The message is quarantined, as a memory of the type "error"; the outcome counts as it is.
+        Error messages come from pages, files and programs, and appear in warnings. Such a message is quarantined as a
+        memory of the type "error"; the outcome itself counts.
         """
         said = outcome.error_message or ""
-        because = injection_in([said], self._screen)
-        if because is None:
+        reason = injection_in([said], self._screen)
+        if reason is None:
             return outcome, None
         told = Memory(
             project_id=outcome.project_id,
@@ -184,76 +185,76 @@ class Ingest:
             title=f"The error of outcome {outcome.id}",
             content=said,
         )
-        reason = f"from an error message, and {because}"
-        # Without a vector: whoever learns need not have the model, and what happened must not be lost for want of it.
+        reason = f"from an error message, and {reason}"
+        # Without a vector, so that a learning protocol needs no embedding model.
         archive_id = self._archive.add(told, ArchiveCause.QUARANTINED, reason, Attribution(agent=outcome.agent))
         noted = {**outcome.metadata, "quarantined": reason, "archive_id": archive_id}
         return outcome.replace(error_message=None, metadata=noted), f"the error message is quarantined: {reason}"
 
-    def suspicion(self, record: Record, source: str) -> str | None:
-        """Why a record from this source would be quarantined; None where it would not."""
+    def injection_reason(self, record: Record, source: str) -> str | None:
+        """Why a record from this source would be quarantined; None when it passes."""
         return None if source in self._trusted else injection_in_record(record, source, self._screen)
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
-        """Note what an agent was handed, a slice or texts, so that it does not come back as new; it costs no time."""
+        """Note what an agent was served, so that it is not learned back as new; returns at once."""
         if self._echo_guard is not None:
             self._echo_guard.served(items, agent, scope)
 
     def echoes(self, texts: Iterable[str], agent: str, project_id: str | None) -> bool:
-        """Whether these texts say nothing that the agent was not handed lately."""
+        """Whether these texts only repeat what the agent was served lately."""
         return self._echo_guard is not None and self._echo_guard.echoes(texts, agent, project_id)
 
     def flush(self) -> None:
-        """Write down what was served so far."""
+        """Store what was served so far."""
         if self._echo_guard is not None:
             self._echo_guard.flush()
 
     def close(self) -> None:
-        """Write down what was served and end the thread that does so; the storage stays open."""
+        """Store what was served and end the thread of the echo guard; the storage stays open."""
         if self._echo_guard is not None:
             self._echo_guard.close()
 
     # ------------------------------------------------------------------ the steps
 
-    def _without_secrets(self, record: Record, by: Attribution, source: str) -> _Guest:
+    def _redact(self, record: Record, by: Attribution, source: str) -> _Incoming:
         checked_part("ingest", "record", record, Record, "a record, for example a Heuristic")
         checked_by("ingest", by)
         checked_name("ingest", "source", source)
         clean, masked = self.clean(record)
         if self._redactor is not None and by.reason is not None:
             by = replace(by, reason=self._redactor.redact(by.reason).text)
-        return _Guest(clean, by, masked, source)
+        return _Incoming(clean, by, masked, source)
 
-    def _quarantined(self, guest: _Guest) -> Written | None:
-        """Put away what a stranger sends and what looks like orders; it is kept, but nobody is handed it."""
-        because = self.suspicion(guest.record, guest.source)
-        if because is None:
+    def _quarantine(self, incoming: _Incoming) -> Written | None:
+        """Archive text from an untrusted source that looks like a prompt injection; it is kept and not served."""
+        reason = self.injection_reason(incoming.record, incoming.source)
+        if reason is None:
             return None
-        if type(guest.record) not in ARCHIVABLE:
-            raise RefusedError("untrusted", f"this {guest.record.spec.kind} was not stored: {because}")
-        (ready,) = embedded(self._embedder, [guest.record])
-        archive_id = self._archive.add(ready.record, ArchiveCause.QUARANTINED, because, guest.by, ready.passages)
-        return Written(str(guest.record.key), Status.QUARANTINED, guest.masked, None, because, archive_id)
+        if type(incoming.record) not in ARCHIVABLE:
+            raise RefusedError("untrusted", f"this {incoming.record.spec.kind} was not stored: {reason}")
+        (ready,) = embedded(self._embedder, [incoming.record])
+        archive_id = self._archive.add(ready.record, ArchiveCause.QUARANTINED, reason, incoming.by, ready.passages)
+        return Written(str(incoming.record.key), Status.QUARANTINED, incoming.masked, None, reason, archive_id)
 
-    def _is_echo(self, guest: _Guest) -> bool:
-        if self._echo_guard is None or guest.source == "user" or isinstance(guest.record, EVENTS):
+    def _is_echo(self, incoming: _Incoming) -> bool:
+        if self._echo_guard is None or incoming.source == "user" or isinstance(incoming.record, EVENTS):
             return False
-        record = guest.record
-        agent = getattr(record, "agent", None) or getattr(record, "source_agent", None) or guest.by.agent
+        record = incoming.record
+        agent = getattr(record, "agent", None) or getattr(record, "source_agent", None) or incoming.by.agent
         if agent is None or not record.spec.text:
             return False
         return self.echoes(said_by(record), agent, getattr(record, "project_id", None))
 
-    def _let_in(
+    def _store(
         self,
         tx: Transaction,
-        guest: _Guest,
+        incoming: _Incoming,
         ready: Embedded,
         echo: bool,
         compared: Comparison = NOTHING,
         supersedes: Sequence[str] = (),
     ) -> Written:
-        """Store the record, or let the one that says the same count it; what is known by its id is simply changed."""
+        """Store the record, update the one with its id, or count it for one that says the same."""
         cls, key = type(ready.record), str(ready.record.key)
         if self._merges and ready.record.spec.embeds:
             tx.hold(duplicate_key(ready.record))
@@ -261,93 +262,95 @@ class Ingest:
         if not stored:
             known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None
             if known is not None:
-                return self._merged(tx, guest, known, echo, supersedes)
+                return self._merged(tx, incoming, known, echo, supersedes)
             if echo:
                 raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was handed a moment ago")
             same = self._same(tx, ready.record, compared) if self._merges and not supersedes else None
             if same is not None:
-                return self._counted(tx, guest, ready, same, compared)
+                return self._counted(tx, incoming, ready, same, compared)
         elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
             forget_judged(tx, ready.record)
         ready.save(tx)
         self.facts.relate(tx, ready.record, compared)
         _replace(tx, ready.record, supersedes)
-        return Written(key, Status.STORED, guest.masked)
+        return Written(key, Status.STORED, incoming.masked)
 
     def _same(self, tx: Transaction, record: Record, compared: Comparison) -> Verdict | None:
-        """The surest verdict that a stored fact says the same, and is like the new one in all else."""
+        """The most certain verdict that a stored fact says the same and agrees in all else."""
         same = (each for each in compared.same if is_alike(each.known, record))
         return next(iter(self.facts.unchanged(tx, list(same)[:1])), None)
 
     def _merged(
-        self, tx: Transaction, guest: _Guest, known: Record, echo: bool, supersedes: Sequence[str] = ()
+        self, tx: Transaction, incoming: _Incoming, known: Record, echo: bool, supersedes: Sequence[str] = ()
     ) -> Written:
-        merge(tx, known, guest.record, counted=not echo)
+        merge(tx, known, incoming.record, counted=not echo)
         if not echo and isinstance(known, FACTS):
             restate(tx, known)
         _replace(tx, known, supersedes)
         why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
-        return Written(str(known.key), Status.MERGED, guest.masked, str(known.key), why)
+        return Written(str(known.key), Status.MERGED, incoming.masked, str(known.key), why)
 
-    def _counted(self, tx: Transaction, guest: _Guest, ready: Embedded, same: Verdict, compared: Comparison) -> Written:
-        """Let a fact count what says the same in other words, which wait in the archive in case they do not."""
+    def _counted(
+        self, tx: Transaction, incoming: _Incoming, ready: Embedded, same: Verdict, compared: Comparison
+    ) -> Written:
+        """Count a paraphrase for the stored fact and archive it, as the judge may be wrong."""
         known = str(same.known.key)
         why = f"it says the same as {known}, {same.judgement['same']:.2f} by {compared.judge}"
-        archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, guest.by, ready.passages)
-        merge(tx, same.known, guest.record, counted=True)
+        archive_id = self._archive.add(ready.record, ArchiveCause.MERGED, why, incoming.by, ready.passages)
+        merge(tx, same.known, incoming.record, counted=True)
         restate(tx, same.known)
         for held in tx.lock(type(same.known), [known], _EVERYWHERE):
             self.facts.relate(tx, held, compared)
-        return Written(known, Status.MERGED, guest.masked, known, why, archive_id)
+        return Written(known, Status.MERGED, incoming.masked, known, why, archive_id)
 
     def _batch(self, records: Sequence[Record], by: Attribution, source: str) -> Iterator[Written]:
-        guests, answers = self._guests(records, by, source)
-        for i, guest in guests.items():
-            answers |= {i: written} if (written := self._or_refusal(self._quarantined, guest)) is not None else {}
-        admitted = [i for i in guests if i not in answers]
-        echoes = {i: self._is_echo(guests[i]) for i in admitted}
-        ready = dict(zip(admitted, embedded(self._embedder, [guests[i].record for i in admitted]), strict=True))
+        incoming, answers = self._redact_all(records, by, source)
+        for i, each in incoming.items():
+            answers |= {i: written} if (written := self._refusable(self._quarantine, each)) is not None else {}
+        admitted = [i for i in incoming if i not in answers]
+        echoes = {i: self._is_echo(incoming[i]) for i in admitted}
+        ready = dict(zip(admitted, embedded(self._embedder, [incoming[i].record for i in admitted]), strict=True))
 
-        def let_in(tx: Transaction) -> dict[int, Written]:
-            # In one order for all, so that two batches with the same texts do not wait for each other.
+        def store(tx: Transaction) -> dict[int, Written]:
+            # In a fixed order, so that two batches with the same texts do not deadlock.
             ordered = sorted(
                 admitted, key=lambda i: duplicate_key(ready[i].record) if ready[i].record.spec.embeds else ""
             )
             return {
                 i: written
                 for i in ordered
-                if (written := self._or_refusal(self._let_in, tx, guests[i], ready[i], echoes[i])) is not None
+                if (written := self._refusable(self._store, tx, incoming[i], ready[i], echoes[i])) is not None
             }
 
         if admitted:
-            answers |= self._storage.write(let_in, guests[admitted[0]].by)
+            answers |= self._storage.write(store, incoming[admitted[0]].by)
         return iter([answers[i] for i in range(len(records))])
 
-    def _guests(
+    def _redact_all(
         self, records: Sequence[Record], by: Attribution, source: str
-    ) -> tuple[dict[int, _Guest], dict[int, Written]]:
-        """The records without their secrets, and what became of those that a redactor failed at."""
-        guests: dict[int, _Guest] = {}
+    ) -> tuple[dict[int, _Incoming], dict[int, Written]]:
+        """The redacted records, and the results for those at which the redactor failed."""
+        incoming: dict[int, _Incoming] = {}
         answers: dict[int, Written] = {}
         for i, record in enumerate(records):
             try:
-                guests[i] = self._without_secrets(record, by, source)
+                incoming[i] = self._redact(record, by, source)
             except RefusedError as refused:
                 answers[i] = Written(str(record.key), Status.REFUSED, reason=refused.reason)
-        return guests, answers
+        return incoming, answers
 
     @staticmethod
-    def _or_refusal(step: Any, *args: Any) -> Written | None:
+    def _refusable(step: Any, *args: Any) -> Written | None:
         try:
             written: Written | None = step(*args)
         except RefusedError as refused:
-            guest = next(arg for arg in args if isinstance(arg, _Guest))
-            return Written(str(guest.record.key), Status.REFUSED, guest.masked, None, refused.reason)
+            incoming = next(arg for arg in args if isinstance(arg, _Incoming))
+            return Written(str(incoming.record.key), Status.REFUSED, incoming.masked, None, refused.reason)
         return written
 
 
-def _named(record: Record) -> tuple[str, str, str]:
-    """By what a record is known that was prepared."""
+def _prepared_key(record: Record) -> tuple[str, str, str]:
+    """The key of a prepared comparison."""
     return record.spec.kind, str(record.key), record.text()
 
 

@@ -1,4 +1,4 @@
-"""Facts from conversations: what finds them, and what learns from them; each loaded when it is first used."""
+"""Extract facts from conversations and learn them; modules are loaded when first used."""
 
 from __future__ import annotations
 

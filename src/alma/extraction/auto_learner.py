@@ -1,4 +1,4 @@
-"""AutoLearner: from a conversation to memories, through the gates that everything else passes."""
+"""AutoLearner: turn a conversation into memories, with the same checks as any other write."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SOURCE = "conversation"
 _DEFAULT_CONFIDENCE = 0.5
 _DOUBTED = 0.05
 _QUARANTINED = "quarantined"
-# Who reports what they did just now says so; "X worked well" may as well be read from memory.
+# First-person reports of something just done; "X worked well" may come from memory.
 _DID_IT = re.compile(
     r"\W*(?:(?:so|ok|okay|then|and|but|finally|now|first|also|done|yes|great|update|next|after that)[\s,:!.–-]+)*"
     r"(?:i|we)(?:['’]ve| have)?\b(?!\s+(?:already\s+|still\s+)?"
@@ -53,7 +53,7 @@ _ENDED = re.compile(r"[.!?…]\s+|\n")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """Whose memory a conversation is for, and the conversation itself."""
+    """The owner of a conversation, and its turns."""
 
     agent: str
     user_id: str | None
@@ -65,7 +65,7 @@ class _NotLearned(Exception):
 
 
 class AutoLearner:
-    """Learns from conversations what they say worked, what did not, what the user wants and how things are.
+    """Learns from conversations what worked, what failed, what the user prefers, and facts.
 
     Without an `extractor`, the language model of the configuration proposes, or the rules where there is none.
 
@@ -122,7 +122,7 @@ class AutoLearner:
         rejected = [{"content": refusal.proposal, "reason": refusal.reason} for refusal in refused]
         for fact, said in zip(facts, found.facts, strict=True):
             try:
-                # Whose words they are, those that were masked tell as well.
+                # The source is decided on the unmasked fact.
                 memory_id = self._learn(fact, source_of(said, turns), place, storing)
             except _NotLearned as exc:
                 rejected.append({**_described(fact), "reason": str(exc)})
@@ -145,10 +145,10 @@ class AutoLearner:
             "masked": list(found.masked),
         }
 
-    # ------------------------------------------------------------------ the gates
+    # ------------------------------------------------------------------ checks
 
     def _learn(self, fact: ExtractedFact, source: str, place: _Place, storing: bool) -> str | None:
-        """The id of the memory that was made, or None where nothing is to be stored."""
+        """The id of the new memory; None without storing."""
         if fact.confidence < self._min_confidence:
             raise _NotLearned(f"its confidence {fact.confidence:g} is below {self._min_confidence:g}")
         if fact.fact_type is FactType.PREFERENCE and place.user_id is None:
@@ -181,7 +181,7 @@ class AutoLearner:
 
     def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
         made: Any
-        # What the assistant says may come from memory, and what a tool says may be an order; ingest knows.
+        # The assistant may repeat a memory, and a tool may inject instructions; ingest checks both.
         match fact.fact_type:
             case FactType.PREFERENCE:
                 assert place.user_id is not None
@@ -217,12 +217,12 @@ class AutoLearner:
         return str(made.id)
 
     def _was_served(self, tried: Outcome) -> bool:
-        # To use what was handed over says no more than its name.
+        # "use X" says no more than X.
         named = (tried.strategy_used or "").removeprefix("use ")
         return self._alma.ingest.echoes([named], tried.agent, tried.project_id)
 
     def _tried(self, fact: ExtractedFact, place: _Place) -> Outcome:
-        """What was tried, as far as the fact tells."""
+        """The outcome that a fact describes."""
         return Outcome(
             agent=place.agent,
             project_id=self._alma.project_id,
@@ -235,7 +235,7 @@ class AutoLearner:
         )
 
     def _doubt(self, statement: str | None, agent: str) -> None:
-        """Believe what was corrected no longer; it stays, with its history, and is forgotten in time."""
+        """Lower the confidence of a corrected fact, which is then forgotten in time."""
         if statement is None:
             return
         scope = self._alma.scope(agent)
@@ -244,7 +244,7 @@ class AutoLearner:
             self._alma.storage.update(DomainKnowledge, wrong.id, {"confidence": _DOUBTED}, scope, by)
 
     def _domain(self, fact: ExtractedFact, agent: str) -> str | None:
-        """The domain that decides whether the agent may learn it; for what was tried, only one that its scope names."""
+        """The domain for the scope check; for outcomes, only one that the scope names."""
         scope = self._alma.scopes.get(agent)
         named = domain_of(" ".join(filter(None, (fact.task, fact.strategy, fact.content))), scope)
         if fact.fact_type is FactType.DOMAIN_KNOWLEDGE:
@@ -273,7 +273,7 @@ class AutoLearner:
 
 
 def _is_report(fact: ExtractedFact, place: _Place) -> bool:
-    """Whether the sentence tells what its speaker did just now."""
+    """Whether the sentence reports what its speaker just did."""
     turn, where = place.turns[fact.evidence.message].content, fact.evidence.start
     begun = max((match.end() for match in _ENDED.finditer(turn, 0, where)), default=0)
     sentence = turn[begun : fact.evidence.end]
@@ -285,13 +285,13 @@ def _quarantined(reason: str) -> _NotLearned:
 
 
 def _origin(fact: ExtractedFact, place: _Place) -> dict[str, Any]:
-    """Where an outcome comes from, without its words, which are stored once and cleaned where they are."""
+    """The provenance of an outcome, without its text."""
     said = {"said_by": fact.evidence.role, "message": fact.evidence.message, "confidence": fact.confidence}
     return {"source": _SOURCE, "conversation": _mark(fact, place), **said}
 
 
 def _mark(fact: ExtractedFact, place: _Place) -> str:
-    """What tells this place of this conversation from every other: all that was said up to it."""
+    """A digest of the conversation up to this fact."""
     turns = place.turns[: fact.evidence.message + 1]
     parts = [str(fact.evidence.start), *(f"{turn.role}\x1e{turn.content}" for turn in turns)]
     return hashlib.sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
@@ -310,7 +310,7 @@ def _described(fact: ExtractedFact) -> dict[str, Any]:
         "end": fact.evidence.end,
     }
     more = ("task", "strategy", "success", "alternative", "category", "corrects", "supersedes")
-    # What is called "reason" beside a rejected fact is why it was rejected.
+    # "reason" is why a fact was rejected.
     described |= {} if fact.reason is None else {"why": fact.reason}
     described |= {"masked": list(fact.masked)} if fact.masked else {}
     return {**described, **{name: value for name in more if (value := getattr(fact, name)) is not None}}

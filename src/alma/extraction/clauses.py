@@ -19,7 +19,7 @@ _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'"})
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A word or a mark of a text, and where it stands."""
+    """A word or punctuation mark of a text, and its place."""
 
     text: str
     start: int
@@ -39,7 +39,7 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The words and the marks of a text, without full stops."""
+    """The words and punctuation marks of a text, without full stops."""
     found = []
     for match in _TOKEN.finditer(text.translate(_APOSTROPHES)):
         bare = match[0].rstrip(_TRAILING).lstrip("*_'`")
@@ -59,17 +59,17 @@ class Phrases:
         self._lengths = sorted({len(phrase) for phrase in self._known}, reverse=True)
 
     def ends(self, words: Sequence[str], at: int) -> Iterator[int]:
-        """Where the phrases end that begin here, the longest first."""
+        """The ends of the phrases that begin here, the longest first."""
         for length in self._lengths:
             if at + length <= len(words) and tuple(words[at : at + length]) in self._known:
                 yield at + length
 
     def at(self, words: Sequence[str], at: int) -> int:
-        """Where the longest phrase ends that begins here; here, where there is none."""
+        """The end of the longest phrase that begins here; `at` where there is none."""
         return next(self.ends(words, at), at)
 
     def found_in(self, tokens: Sequence[Token], words: Sequence[str]) -> bool:
-        """Whether one stands among these words; what is written large within a sentence is a name."""
+        """Whether a phrase is among these words; capitalised words within a sentence are names."""
         starts = (i for i, token in enumerate(tokens) if i == 0 or not token.is_capital or token.text == "I")
         return any(self.at(words, i) > i for i in starts) or any(self.at(words, i) > i + 1 for i in range(len(words)))
 
@@ -82,7 +82,7 @@ class Language:
     data: Mapping[str, Any]
     phrases: Mapping[str, Phrases]
     classes: Mapping[str, Phrases]
-    # The verbs that stand behind the first person in a frame, and the words by which the language is known.
+    # Verbs after the first person in a frame, and words by which the language is detected.
     own_verbs: frozenset[str] = frozenset()
     common: frozenset[str] = frozenset()
     frames: tuple[Frame, ...] = field(default=())
@@ -90,7 +90,7 @@ class Language:
     answers: tuple[Frame, ...] = field(default=())
 
     def base(self, phrase: str) -> str:
-        """What was done, as the verb phrase that tells to do it; as it is, where the verb is unknown."""
+        """A past verb phrase as an imperative; unchanged where the verb is unknown."""
         verb, space, rest = phrase.partition(" ")
         word = verb.casefold()
         irregular: Mapping[str, str] = self.data.get("irregular", {})
@@ -104,7 +104,7 @@ class Language:
         return any(each.at([word], 0) for each in listed)
 
     def third(self, verb: str) -> str:
-        """A verb of the first person as it is said of somebody else."""
+        """A verb of the first person in the third person."""
         given: Mapping[str, str] = self.data.get("inflected", {})
         if verb in given or self.name != "en":
             return given.get(verb, verb)
@@ -120,7 +120,7 @@ class Language:
 
 @dataclass(frozen=True)
 class Clause:
-    """Words in a row that are read together."""
+    """A run of words that is matched as a whole."""
 
     source: str
     tokens: Sequence[Token]
@@ -137,7 +137,7 @@ class Clause:
         return self.source[self.tokens[start].start : self.tokens[end - 1].end] if end > start else ""
 
     def has(self, name: str) -> bool:
-        """Whether one of the phrases with this name stands in it."""
+        """Whether it has one of the phrases of this name."""
         return self.language.phrases[name].found_in(self.tokens, self.words)
 
 
@@ -154,7 +154,7 @@ def _is_vague(said: Clause, at: int) -> bool:
 
 
 def _said(said: Clause, at: int, end: int) -> bool:
-    """What does not begin with a word for something else."""
+    """Words that do not begin with a vague one."""
     return _any(said, at, end) and not _is_vague(said, at)
 
 
@@ -172,7 +172,7 @@ def _starts(name: str) -> Callable[[Clause, int, int], bool]:
 
 
 def _name(said: Clause, at: int, end: int) -> bool:
-    # A single word that is written large may say what somebody is: Spanish, Italian.
+    # A single capitalised word may be a nationality: Spanish, Italian.
     alone = end == at + 1 == len(said.words) and not said.words[at].endswith(("ish", "ese", "ian", "can"))
     known = said.greeted or said.words[at] in FIRST_NAMES or (alone and said.words[at] not in NO_NAMES)
     return known and all(token.is_capital for token in said.tokens[at:end])
@@ -206,7 +206,7 @@ def _past(said: Clause, at: int, end: int) -> bool:
 
 
 def is_past(said: Clause, at: int) -> bool:
-    """Whether an English word may be what somebody did."""
+    """Whether an English word may be a past verb."""
     word, data = said.words[at], said.language.data
     regular = said.language.name == "en" and word.endswith("ed") and word not in data["nothing_done"]
     return regular or word in data.get("irregular", ())
@@ -235,7 +235,7 @@ def _clause(said: Clause, at: int, end: int) -> bool:
 
 
 def _third(said: Clause, at: int, end: int) -> bool:
-    """A verb of which it is only known that it ends like one of the third person."""
+    """A word that ends like a verb of the third person."""
     word, token = said.words[at], said.tokens[at]
     plain = end == at + 1 and token.text.isalpha() and not token.is_capital and len(word) > 3
     return (
@@ -244,25 +244,25 @@ def _third(said: Clause, at: int, end: int) -> bool:
 
 
 def _habit(said: Clause, at: int, end: int) -> bool:
-    """What somebody does, as opposed to did once, thinks or wants."""
+    """A habit, as opposed to a single event, a thought or a wish."""
     word = said.words[at]
     known = word.isalpha() and len(word) > 3 and not word.endswith(("ed", "ing", "ly"))
     return end == at + 1 and known and word not in said.language.data["no_habit"] and not is_past(said, at)
 
 
 def _telling(said: Clause, at: int, end: int) -> bool:
-    """What can be checked, behind a verb that may be anything."""
+    """A checkable statement after any verb."""
     return _fact(said, at, end) and any(_is_checkable(token, said.language) for token in said.tokens[at:end])
 
 
 def _behind(said: Clause, at: int, end: int) -> bool:
-    """What may follow "worked" without making less of it; poorly and suspiciously do."""
+    """Words that may follow "worked" without qualifying it, unlike "poorly"."""
     word = said.words[at]
     return said.tokens[at].is_mark or word.endswith("ing") or word in said.language.data["goes_on"]
 
 
 def _bare(said: Clause, at: int, end: int) -> bool:
-    """What a strategy may be called that is no verb: page objects."""
+    """A strategy that is named by a noun: page objects."""
     plain = (
         said.words[at] not in said.language.data["determiners"] and said.words[at] not in said.language.data["first"]
     )
@@ -277,7 +277,7 @@ def _call(said: Clause, at: int, end: int) -> bool:
 
 
 def _subject(said: Clause, at: int, end: int) -> bool:
-    """What a fact may be about: something with an article, or a name."""
+    """The subject of a fact: a noun with an article, or a name."""
     language, words, tokens = said.language, said.words, said.tokens
     if any(token.is_mark for token in tokens[at:end]) or _is_vague(said, at):
         return False
@@ -296,11 +296,11 @@ def _subject(said: Clause, at: int, end: int) -> bool:
 
 
 def _fact(said: Clause, at: int, end: int) -> bool:
-    """What is so: of what something is or has, only what can be checked."""
+    """The predicate of a fact; of what something is or has, only what can be checked."""
     words, data = said.words, said.language.data
     trouble = _gerund(said, at, end) or said.words[at - 1 : at + 1] in (["have", "to"], ["has", "to"], ["need", "to"])
     if trouble or any(word in data.get("pointing", ()) for word in words[at:end]):
-        # What keeps failing is a trouble and no fact; and what "it" is, later nobody knows.
+        # A recurring failure is no fact, and "it" has no meaning out of context.
         return said.words[0] not in data["first"] and not _gerund(said, at, end) and words[at] == "to"
     if any(token.text in _CODE_MARKS for token in said.tokens):
         return False
@@ -319,7 +319,7 @@ def _is_checkable(token: Token, language: Language) -> bool:
 
 
 def _is_placed(said: Clause, at: int, end: int) -> bool:
-    """Something is written in, kept by, allergic to …"""
+    """A participle or adjective with a preposition: written in, kept by, allergic to."""
     data = said.language.data
     start = at + (said.words[at] in ("not", "always", "only", "never"))
     if end <= start + 2 or "prepositions" not in data or _is_vague(said, start):
@@ -329,21 +329,21 @@ def _is_placed(said: Clause, at: int, end: int) -> bool:
 
 
 def _is_located(said: Clause, at: int, end: int) -> bool:
-    """On the fridge, behind the old mill: not on time."""
+    """A place: on the fridge, behind the old mill; not an idiom such as on time."""
     data = said.language.data
     placed = said.words[at] in data.get("prepositions", ()) and end > at + 1
     return placed and (end > at + 2 or said.words[at - 1] != "is") and said.words[at + 1] not in data["idioms"]
 
 
 def _is_had(said: Clause, at: int, end: int) -> bool:
-    """A gym, no lift: what something has, if that is no trouble."""
+    """A possession: a gym, no lift."""
     data = said.language.data
     had = said.words[at - 1] in ("has", "have") and said.words[at] in ("a", "an", "no") and end > at + 1
     return had and not any(word in data["no_possession"] for word in said.words[at:end])
 
 
 def _is_titled(said: Clause, at: int, end: int) -> bool:
-    """The head of payroll, a firm in Porto: what something is, and not what somebody thinks of it."""
+    """A title or description: the head of payroll, a firm in Porto."""
     links = (*said.language.data.get("prepositions", ()), "of", "that", "who")
     return said.words[at] in ("the", "a", "an") and any(word in links for word in said.words[at + 2 : end - 1])
 

@@ -1,4 +1,4 @@
-"""Facts found in conversations: what one is, where it was said, and what finds them."""
+"""Facts extracted from conversations: their types, evidence, source, and the extractor port."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from alma.redaction.redactor import Redactor, masking
 from alma.text.tokens import query_terms, terms
 
 USERS = ("user", "human", "customer")
-"""The roles whose words are a user's own."""
+"""The roles of a user."""
 
 ASSISTANTS = ("assistant", "ai", "model")
-"""The roles whose words are the agent's own."""
+"""The roles of the agent."""
 
 INSTRUCTORS = ("system", "developer")
-"""The roles that say what the agent is to do; that is given, and nothing to learn."""
+"""The roles that instruct the agent, from which nothing is learned."""
 
-# The parts of a message that are the words of whoever sent it, and not what a tool handed over in it.
+# The parts of a message that its sender wrote, as opposed to tool results.
 _OWN_PARTS = (None, "text", "input_text", "output_text")
 
 TEXTS = ("content", "task", "strategy", "reason", "alternative", "category", "corrects", "supersedes")
-"""What a fact says, beside the words it was read from."""
+"""The text fields of a fact, besides its evidence."""
 BY_USER = "user_stated"
 BY_AGENT = "inferred"
 _TOOLS = ("tool", "function")
@@ -33,7 +33,7 @@ _UNKNOWN = "unknown"
 
 
 class FactType(StrEnum):
-    """What a fact becomes when it is learned."""
+    """The kind of memory that a fact becomes."""
 
     HEURISTIC = "heuristic"
     ANTI_PATTERN = "anti_pattern"
@@ -50,14 +50,14 @@ class Turn:
     content: str
 
     @property
-    def by_stranger(self) -> bool:
-        """Whether a tool, a page or anybody else says it than the user, the agent and who instructs it."""
+    def is_untrusted(self) -> bool:
+        """Whether the role is untrusted: not the user, the agent or its instructor."""
         return self.role not in (*USERS, *ASSISTANTS, *INSTRUCTORS)
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The words a fact was read from: which message, where in it, and who said them."""
+    """The quotation that a fact was read from: message, place and role."""
 
     text: str
     role: str
@@ -68,7 +68,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedFact:
-    """Something a conversation says that is worth knowing later.
+    """A statement of a conversation that is worth learning.
 
     An outcome, a heuristic and an anti-pattern have a `strategy`; `task` is what it was tried for, `reason` why it
     failed, `alternative` what to do instead. `corrects` is what was said before and is wrong, `supersedes` the whole
@@ -97,7 +97,7 @@ class ExtractedFact:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A fact that was proposed and not taken, and why."""
+    """A proposed fact that was dropped, and why."""
 
     proposal: str
     reason: str
@@ -105,7 +105,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionResult:
-    """The facts of a conversation in the order they were said, and the proposals that were not believed.
+    """The facts of a conversation in order, and the proposals that were dropped.
 
     `degraded` says why another extractor had to do than the one that was asked. `masked` says which secrets a model was
     not shown, and in which message they stood.
@@ -137,12 +137,12 @@ class FactExtractor(ABC):
         """The facts of a conversation, given as messages with `role` and `content`."""
 
     def shown_without_secrets(self, redactor: Redactor | None) -> FactExtractor:
-        """The extractor that shows others only what this redactor leaves; one that shows nobody anything is it."""
+        """The extractor that sends only redacted text to a provider; one without a provider is itself."""
         return self
 
 
 def conversation(messages: Iterable[Mapping[str, Any] | Turn]) -> list[Turn]:
-    """The turns of a conversation; content may be text, or a list of parts of which the text is read."""
+    """The turns of a conversation; content may be text, or a list of parts."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise ValidationError("conversation", None, messages, "must be a list of messages with role and content")
     return [_turn(each) for each in messages]
@@ -175,7 +175,7 @@ def _own_words(part: Mapping[str, Any]) -> Any:
 
 
 def clean_fact(fact: ExtractedFact, redactor: Redactor | None) -> ExtractedFact:
-    """The fact with every secret masked, and what was masked; where its evidence stands is as it was."""
+    """The fact with its secrets masked; the place of its evidence is unchanged."""
     if redactor is None:
         return fact
     told = {name: redactor.redact(text, name) for name in TEXTS if (text := getattr(fact, name))}
@@ -190,39 +190,39 @@ def clean_fact(fact: ExtractedFact, redactor: Redactor | None) -> ExtractedFact:
 
 
 def clean_refusal(refusal: Refusal, redactor: Redactor | None) -> Refusal:
-    """The refusal with every secret masked."""
+    """The refusal with its secrets masked."""
     mask = masking(redactor)
     return Refusal(mask(refusal.proposal), mask(refusal.reason))
 
 
 def source_of(fact: ExtractedFact, turns: Sequence[Turn]) -> str:
-    """Where a fact comes from: its user, the agent, or a stranger, whose words an agent may only have passed on.
+    """The source of a fact: the user, the agent, or an untrusted one whose words the agent passed on.
 
     The role of a stranger may be called anything, also what only the trusted are called, so it is not taken over.
     """
-    stranger = _stranger(fact, turns)
-    if stranger is not None:
-        return stranger.role if stranger.role in _TOOLS else _UNKNOWN
+    untrusted = _untrusted_turn(fact, turns)
+    if untrusted is not None:
+        return untrusted.role if untrusted.role in _TOOLS else _UNKNOWN
     return BY_USER if fact.evidence.role in USERS else BY_AGENT
 
 
 def own_turns(turns: Iterable[Turn]) -> list[Turn]:
-    """What is said by nobody but the user, the agent and who instructs it."""
-    return [turn for turn in turns if not turn.by_stranger]
+    """The turns of the user, the agent and its instructor."""
+    return [turn for turn in turns if not turn.is_untrusted]
 
 
-def _stranger(fact: ExtractedFact, turns: Sequence[Turn]) -> Turn | None:
-    """The turn of a stranger that says the fact, or had a word of it before everybody else."""
+def _untrusted_turn(fact: ExtractedFact, turns: Sequence[Turn]) -> Turn | None:
+    """The untrusted turn that states the fact, or that used one of its words first."""
     said = Turn(fact.evidence.role, fact.evidence.text)
-    if said.by_stranger:
+    if said.is_untrusted:
         return said
     wanted = set(query_terms(" ".join(filter(None, (fact.content, fact.task, fact.strategy, fact.reason)))))
     if fact.evidence.role in USERS:
-        # A user may repeat what a tool said, and then says so.
+        # Words that the user also said are the user's.
         wanted -= {word for turn in turns if turn.role in USERS for word in terms(turn.content)}
     for turn in turns:
         heard = wanted.intersection(terms(turn.content))
-        if heard and turn.by_stranger:
+        if heard and turn.is_untrusted:
             return turn
         wanted -= heard
     return None

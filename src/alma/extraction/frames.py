@@ -1,4 +1,4 @@
-"""Frames: sentences with places for words, as `frames.json` lists them for each language, and how they are matched.
+"""Frames: sentence patterns with slots, listed for each language in `frames.json`, and how they are matched.
 
     i [@adv]* prefer|favour <x:wish>      The user prefers <x>
 
@@ -39,7 +39,7 @@ _LONGEST = {
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """One of several phrases or classes; which may be missing, or come several times."""
+    """One of several phrases or classes; may be optional or repeated."""
 
     name: str
     phrases: tuple[Phrases, ...]
@@ -49,7 +49,7 @@ class _Choice:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """A place for some words."""
+    """A slot for some words."""
 
     name: str
     kind: str
@@ -58,7 +58,7 @@ class _Slot:
 
 @dataclass(frozen=True)
 class Frame:
-    """A sentence with places, what it says, and how sure that is."""
+    """A sentence pattern, what it means, and the confidence in that."""
 
     kind: str
     parts: tuple[_Choice | _Slot, ...]
@@ -68,11 +68,11 @@ class Frame:
 
     @cached_property
     def has_comma(self) -> bool:
-        """Whether it may go on behind a comma, so that it is no matter of one clause."""
+        """Whether it has a comma, and so spans more than one clause."""
         return any(part.name == "," for part in self.parts)
 
     def match(self, said: Clause) -> dict[str, str] | None:
-        """What stands in the places, or None where the clause is another one."""
+        """The words of each slot, or None where the clause does not match."""
         found: dict[str, tuple[int, int]] = {}
         if not _fits(self.parts, 0, said, 0, found, set()):
             return None
@@ -80,7 +80,7 @@ class Frame:
         return {part.name: "" for part in self.parts} | named | {"whole": said.text}
 
     def told(self, template: str, named: Mapping[str, str], language: Language) -> str:
-        """What the frame means, with the words that were found."""
+        """A template of the meaning, filled with the words of the slots."""
 
         def word(match: re.Match[str]) -> str:
             text = named.get(match[1], "")
@@ -98,7 +98,7 @@ def _fits(
     found: dict[str, tuple[int, int]],
     failed: set[tuple[int, int]],
 ) -> bool:
-    """Whether the parts from this one on are what is said from here; each place is tried once."""
+    """Whether the parts from this one on match the words from here; each pair is tried once."""
     if part == len(parts):
         return at == len(said.words)
     if (part, at) in failed:
@@ -144,7 +144,7 @@ def _slot_ends(slot: _Slot, said: Clause, at: int, last: bool) -> Iterator[int]:
 
 @cache
 def languages() -> Mapping[str, Language]:
-    """Every language there are frames for; English first."""
+    """The languages of `frames.json`; English first."""
     text = resources.files("alma.extraction").joinpath("frames.json").read_text(encoding="utf-8")
     return {name: _language(name, data) for name, data in json.loads(text).items()}
 

@@ -1,4 +1,4 @@
-"""Facts by a language model: it proposes, and what the conversation does not bear out is not taken."""
+"""Extract facts with a language model; proposals that the conversation does not support are dropped."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LLMFactExtractor(FactExtractor):
         return replace(found, facts=tuple(_as_said(fact, passed) for fact in found.facts), masked=masked)
 
     def _borne_out(self, found: ExtractionResult, turns: Sequence[Turn]) -> ExtractionResult:
-        """What was found, without the facts that nothing the conversation says implies."""
+        """The result without the facts that the conversation does not imply."""
         asked = [(premise, fact.content) for fact in found.facts for premise in _premises(fact, turns)]
         borne_out = {
             content
@@ -116,7 +116,7 @@ class LLMFactExtractor(FactExtractor):
 
 
 def _premises(fact: ExtractedFact, turns: Sequence[Turn]) -> list[str]:
-    """What a fact may follow from: its evidence, the sentence around it, and that with what it was tried for."""
+    """The premises of a fact: its evidence, the sentence around it, and that with its task."""
     said, where = turns[fact.evidence.message].content, fact.evidence
     sentence = sentence_around(said, where.start, where.end)
     told = f"{fact.task}. {sentence}" if fact.task and fact.task != fact.content else said[:_LONGEST_FACT]
@@ -124,7 +124,7 @@ def _premises(fact: ExtractedFact, turns: Sequence[Turn]) -> list[str]:
 
 
 def _as_said(fact: ExtractedFact, passed: Sequence[MaskedText]) -> ExtractedFact:
-    """A fact with the place of its evidence in the conversation as it was, and what of it the model was not shown."""
+    """A fact with the place of its evidence in the original conversation, and what was masked for the model."""
     where = fact.evidence
     start, end = passed[where.message].original(where.start, where.end)
     told = {name: getattr(fact, name) or "" for name in TEXTS} | {"evidence": where.text}
@@ -133,7 +133,7 @@ def _as_said(fact: ExtractedFact, passed: Sequence[MaskedText]) -> ExtractedFact
 
 
 def _transcripts(turns: Sequence[Turn]) -> Iterator[str]:
-    """The conversation as text; a long one in pieces, of which each is as much as a model reads with care."""
+    """The conversation as text, in pieces of a size that a model reads with care."""
     piece = ""
     for line in _lines(turns):
         if piece and len(piece) + len(line) > _MOST_CHARACTERS:
@@ -144,7 +144,7 @@ def _transcripts(turns: Sequence[Turn]) -> Iterator[str]:
 
 
 def _lines(turns: Sequence[Turn]) -> Iterator[str]:
-    """Who says what; a message that is longer than a piece is said in several."""
+    """The lines of the conversation; a message longer than a piece is split."""
     for number, turn in enumerate(turns):
         if turn.content.strip():
             for start in range(0, len(turn.content), _MOST_CHARACTERS):
@@ -172,7 +172,7 @@ def _checked(proposals: Iterable[Any], turns: Sequence[Turn], model: str) -> Ext
 
 
 class _NotTaken(Exception):
-    """Why a proposal was dropped."""
+    """The reason to drop a proposal."""
 
 
 def _fact(proposal: Any, turns: Sequence[Turn]) -> ExtractedFact:
@@ -182,7 +182,7 @@ def _fact(proposal: Any, turns: Sequence[Turn]) -> ExtractedFact:
     evidence = _evidence(_required(proposal, "evidence"), turns)
     if sort is FactType.PREFERENCE and evidence.role not in USERS:
         raise _NotTaken("a preference must be in the user's own words")
-    # What a page or a tool says that the user wants is not what the user wants.
+    # A page or tool cannot state what the user wants.
     _require_said(content, own_turns(turns) if sort is FactType.PREFERENCE else turns)
     fact = ExtractedFact(sort, content, _confidence(proposal), evidence)
     if sort in _TRIED:
@@ -245,7 +245,7 @@ def _evidence(quote: str, turns: Sequence[Turn]) -> Evidence:
 
 
 def _require_said(content: str, turns: Sequence[Turn]) -> None:
-    """Refuse what has numbers that nobody said, or hardly a word that anybody did."""
+    """Refuse a fact with numbers that are not in the conversation, or with few of its words."""
     said = "\n".join(turn.content for turn in turns)
     numbers = set(_NUMBER.findall(said))
     invented = [number for number in _NUMBER.findall(content) if number not in numbers]

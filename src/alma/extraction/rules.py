@@ -1,4 +1,4 @@
-"""Facts by rules: frames propose what a sentence says, and the judge decides whether the sentence says it."""
+"""Extract facts by rules: frames propose, and the judge decides whether the sentence implies the proposal."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _KIND_OF = {
 _LONGEST_STRATEGY = 200
 _FEWEST_WORDS_OF_A_TASK = 3
 _SOON = 3
-# What a weaker frame reads is only believed where there is something to be done.
+# Frames of lower confidence count only where there is a task.
 _ONLY_FOR_A_TASK = 0.75
-# More than this of one conversation the judge is not asked about.
+# The judge checks at most this many proposals of a conversation.
 _MOST_PROPOSED = 64
 _LESS_SURE_WHEN_ONCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class _Proposed:
-    """What a frame makes of a sentence, and the words it must follow from."""
+    """A fact proposed by a frame, and the words that must imply it."""
 
     fact: ExtractedFact
     said: str
@@ -46,7 +46,7 @@ class _Proposed:
 
 @dataclass
 class _Heard:
-    """What the conversation was about so far."""
+    """The state of a conversation: proposals, sentences, task and strategy so far."""
 
     proposed: list[_Proposed] = field(default_factory=list)
     said: list[Sentence] = field(default_factory=list)
@@ -55,7 +55,7 @@ class _Heard:
     strategy_at: int = -_SOON - 1
 
     def lately(self, message: int) -> str | None:
-        """What "it" is: what was done or advised right before."""
+        """The strategy that "it" refers to."""
         return self.strategy if message - self.strategy_at <= _SOON else None
 
     def note(self, strategy: str, message: int) -> None:
@@ -63,7 +63,7 @@ class _Heard:
 
 
 class RuleBasedExtractor(FactExtractor):
-    """Reads what worked or not, what a user wants and who they are, and how things are.
+    """Extracts outcomes, preferences, profiles and facts.
 
     A frame proposes a statement with a subject and a predicate; it is taken if the `judge` finds that it follows from
     the words it was read from. What is asked, supposed, quoted, reported or meant as the opposite gives nothing.
@@ -83,7 +83,7 @@ class RuleBasedExtractor(FactExtractor):
 
 
 def _read(sentence: Sentence, heard: _Heard) -> None:
-    """Propose what a sentence says, and remember what the next one may speak of."""
+    """Propose facts of a sentence, and note what the next one may refer to."""
     found = _corrected(sentence, heard) or _answered(sentence, heard) or _tried(sentence, heard)
     if not found and sentence.wish_asked_for is not None:
         found = _stated(sentence.wish_asked_for, sentence)
@@ -96,7 +96,7 @@ def _read(sentence: Sentence, heard: _Heard) -> None:
     _remember(sentence, found, heard)
 
 
-# ---------------------------------------------------------------------- what somebody is, wants and knows
+# ---------------------------------------------------------------------- profiles, preferences and facts
 
 
 def _first_read(ways: Iterable[Clause], sentence: Sentence) -> list[_Proposed]:
@@ -104,7 +104,7 @@ def _first_read(ways: Iterable[Clause], sentence: Sentence) -> list[_Proposed]:
 
 
 def _stated(clause: Clause, sentence: Sentence, whole: bool = False) -> list[_Proposed]:
-    """What a clause says of the user, their wishes, or how things are; an assistant only tells what it found out."""
+    """Facts of a clause; of an assistant, only what it found out."""
     for frame in clause.language.frames:
         if (whole and not frame.has_comma) or (not sentence.by_user and not _found_out(frame)):
             continue
@@ -137,7 +137,7 @@ def _statement(frame: Frame, template: str, named: Mapping[str, str], clause: Cl
 
 
 def _of_the_user(content: str, clause: Clause) -> str:
-    """What the user says of themselves, said of them; where a language has no words for that, as they said it."""
+    """The statement in the third person; unchanged in languages without the words for it."""
     shifted: Mapping[str, str] = clause.language.data.get("shifted", {})
     first = set(clause.language.data["first"]) - {"we", "we're", "we've", "our", "nous", "notre", "nos", "wir", "uns"}
     words = re.split(r"([\w'’]+)", content)
@@ -146,16 +146,16 @@ def _of_the_user(content: str, clause: Clause) -> str:
     if not shifted:
         return _capital(clause.text)
     if "the user" not in content.casefold():
-        # Of an order, the agent is spoken to, and the user of.
+        # An instruction addresses the agent and speaks of the user.
         shifted = {**shifted, "my": "the user's", "me": "the user", "our": "our"}
     return "".join(shifted.get(word.casefold(), word) for word in words)
 
 
-# ---------------------------------------------------------------------- what was tried
+# ---------------------------------------------------------------------- outcomes
 
 
 def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
-    """What a sentence says was done, and what came of it."""
+    """The outcomes that a sentence reports."""
     said = sentence.finding
     if not sentence.is_plain or (not sentence.by_user and _advises(said)):
         return []
@@ -168,7 +168,7 @@ def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
         strategy = _shortened(frame.told(frame.means[0], named, said.language))
         pointing = said.language.data.get("pointing", ())
         if len(strategy.split()) == 1 or (len(strategy.split()) == 2 and strategy.split()[1] in pointing):
-            # Restarting did nothing, doing it broke everything: of what was advised.
+            # "Restarting did nothing" is about the advised strategy.
             strategy = heard.lately(sentence.evidence.message) or ""
         if not strategy or strategy.split()[-1] in said.language.data["joins"] or _is_half(frame, strategy, said):
             continue
@@ -184,7 +184,7 @@ def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
 
 
 def _is_half(frame: Frame, strategy: str, said: Clause) -> bool:
-    """Whether two things are told at once, of which one came to another end."""
+    """Whether the sentence reports two outcomes that differ."""
     classes, words = said.language.classes, strategy.casefold().split()
     if frame.kind in ("worked", "heuristic"):
         return any(classes[name].at(said.words, i) > i for name in ("failed", "harms") for i in range(len(said.words)))
@@ -192,7 +192,7 @@ def _is_half(frame: Frame, strategy: str, said: Clause) -> bool:
 
 
 def _is_spoiled(said: Clause) -> bool:
-    """Whether a success is taken back by half: but …, until …, only …"""
+    """Whether a success is qualified: but …, until …, only …"""
     return said.has("spoiled") if "spoiled" in said.language.phrases else False
 
 
@@ -254,7 +254,7 @@ def _alternative(said: str) -> str | None:
 
 
 def _answered(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
-    """What "that worked" and "no luck" say of what was done or advised right before."""
+    """The outcome of the strategy before, from "that worked" or "no luck"."""
     strategy = heard.lately(sentence.evidence.message)
     if not sentence.by_user or strategy is None or sentence.text.rstrip().endswith("?") or sentence.quotes:
         return []
@@ -275,11 +275,11 @@ def _claims(fact: ExtractedFact, strategy: str) -> bool:
     return bool(fact.success) and fact.strategy == strategy
 
 
-# ---------------------------------------------------------------------- what was wrong
+# ---------------------------------------------------------------------- corrections
 
 
 def _take_back(found: Sequence[_Proposed], heard: _Heard) -> list[_Proposed]:
-    """What is said anew, in the place of what the same was said to be before."""
+    """New statements, which replace earlier ones about the same thing."""
     new = []
     for each in found:
         old = next((known for known in reversed(heard.proposed) if _is_same_thing(known, each)), None)
@@ -312,7 +312,7 @@ def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
     told = [each for each in heard.said if each.is_plain and wrong in each.plain.text]
     if not wrong or not right or not told:
         return []
-    # Who repeats what was wrong says less than who told it: OK, 5432.
+    # A repetition ("OK, 5432") is not a correction.
     before = max(told, key=lambda each: len(each.plain.words))
     content = before.plain.text.replace(wrong, right)
     fact = ExtractedFact(
@@ -352,7 +352,7 @@ _MOST_OF_A_FRAGMENT = 6
 
 
 def _values(said: Clause) -> list[str]:
-    """The numbers with their units in it, or the names where there is none."""
+    """The numbers with units, or the names where there are none."""
     numbers = []
     for i, token in enumerate(said.tokens):
         if token.text[0].isdigit():
@@ -368,13 +368,13 @@ def _alike(old: str, new: str) -> bool:
 
 
 def _forget_last(sentence: Sentence, heard: _Heard) -> None:
-    """Drop what the same speaker said right before and takes back without another word."""
+    """Drop the last statement of a speaker who takes it back."""
     before = next((each for each in reversed(heard.said) if each.by_user == sentence.by_user), None)
     if before is not None and sentence.takes_back:
         heard.proposed = [each for each in heard.proposed if each.fact.evidence != before.evidence]
 
 
-# ---------------------------------------------------------------------- what the next one may speak of
+# ---------------------------------------------------------------------- references
 
 
 def _remember(sentence: Sentence, found: Sequence[_Proposed], heard: _Heard) -> None:
@@ -392,7 +392,7 @@ def _remember(sentence: Sentence, found: Sequence[_Proposed], heard: _Heard) -> 
 
 
 def _is_task(sentence: Sentence, heard: _Heard) -> bool:
-    """Whether it says what is to be done: a request, a question, or the trouble that comes first."""
+    """Whether a sentence states a task: a request, a question, or a problem at the beginning."""
     said = sentence.plain
     orders = [said.language.classes[name] for name in ("wish", "imperative") if name in said.language.classes]
     requested = sentence.is_asked or any(each.at(said.words, 0) for each in orders)
@@ -400,14 +400,14 @@ def _is_task(sentence: Sentence, heard: _Heard) -> bool:
 
 
 def _task_of(said: Clause) -> str:
-    """What is to be done, without how that is asked for."""
+    """The task of a sentence, without the words of the request."""
     how = said.language.phrases.get("how")
     start = how.at(said.words, 0) if how is not None else 0
     return said.between(start if start < len(said.words) else 0, len(said.words)).rstrip(" .!?…:")
 
 
 def _mentioned(sentence: Sentence) -> str | None:
-    """What is said to be done, or is advised."""
+    """The strategy that a sentence names or advises."""
     said = sentence.plain
     if not said.words:
         return None
@@ -438,12 +438,12 @@ def _shortened(strategy: str) -> str:
     return _USING.sub(lambda match: match[1] + match[2].lower(), strategy)[:_LONGEST_STRATEGY].strip(" ,.;:")
 
 
-# A word that began the sentence; what is written large throughout stays so.
+# The first word of a sentence; acronyms stay.
 _USING = re.compile(r"^(using |trying )([A-Z])(?=[a-z]+\b(?! [A-Z]))")
 
 
 def _once(proposed: Iterable[_Proposed]) -> list[_Proposed]:
-    """Each statement the first time that it is made."""
+    """The proposals without repetitions."""
     kept: dict[tuple[str, ...], _Proposed] = {}
     for each in proposed:
         fact = each.fact

@@ -1,4 +1,4 @@
-"""Cutting a conversation into sentences: code, quotations, logs and what is to be worked on are left out."""
+"""Split a conversation into sentences, without code, quotations, logs and material to work on."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from alma.extraction.frames import languages
 from alma.text.scanning import Squeezed
 
 _LONGEST_MESSAGE, _LONGEST_SENTENCE = 20_000, 600
-# A message with more of them is a list or a log.
+# A message with more sentences is a list or a log.
 _MOST_SENTENCES = 200
-# What is pasted: code, quotations, and the lines of a log. That is a matter of form, whatever the words say.
+# Pasted text: code, quotations and log lines.
 _PASTED = re.compile(
     r"```.*?(?:```|\Z)|^>[^\n]*|^(?: {4}|\t)[^\n]*"
     r"|^\W{0,2}(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b[^\n]*"
@@ -33,7 +33,7 @@ _FIRST_WORDS = 12
 
 @dataclass(frozen=True)
 class Sentence:
-    """A sentence as it was said, and what makes that it is no plain statement."""
+    """A sentence, and whether it is a plain statement."""
 
     text: str
     evidence: Evidence
@@ -45,7 +45,7 @@ class Sentence:
 
     @cached_property
     def language(self) -> Language:
-        """The language with most of its common words in it; English, where no other has more."""
+        """The language with the most common words in it; English in a tie."""
         words = [token.word for token in self._tokens]
         return max(languages().values(), key=lambda each: sum(word in each.common for word in words))
 
@@ -55,7 +55,7 @@ class Sentence:
 
     @cached_property
     def plain(self) -> Clause:
-        """The words without what opens the sentence, such as "ok, so"."""
+        """The words without an opening such as "ok, so"."""
         tokens, language = self._tokens, self.language
         words = [token.word for token in tokens]
         at, greeted = 0, False
@@ -75,28 +75,28 @@ class Sentence:
 
     @cached_property
     def is_correction(self) -> bool:
-        """Whether it opens as one does who takes something back."""
+        """Whether it opens like a correction."""
         words = [token.word for token in self._tokens if not token.is_mark]
         corrections = self.language.phrases.get("corrections")
         return corrections is not None and any(corrections.at(words, i) > i for i in range(min(2, len(words))))
 
     @cached_property
     def finding(self) -> Clause:
-        """The words without how they were found out: it turns out that …"""
+        """The words without "it turns out that"."""
         said, found = self.plain, self.language.phrases.get("found")
         start = found.at(said.words, 0) if found is not None else 0
         return _clause(self.text, said.tokens[start:], self.language) if 0 < start < len(said.words) else said
 
     @cached_property
     def takes_back(self) -> bool:
-        """Whether it opens by taking back what was said right before: never mind."""
+        """Whether it takes back the sentence before: never mind."""
         words = [token.word for token in self._tokens if not token.is_mark]
         taken_back = self.language.phrases.get("taken_back")
         return taken_back is not None and taken_back.at(words, 0) > 0
 
     @cached_property
     def wish_asked_for(self) -> Clause | None:
-        """What a user asks for politely and for good: could you please always …?"""
+        """A standing request in polite form: could you please always …?"""
         said, phrases = self.plain, self.language.phrases
         if not self.by_user or "polite_questions" not in phrases:
             return None
@@ -107,7 +107,7 @@ class Sentence:
 
     @cached_property
     def changes_its_mind(self) -> bool:
-        """Whether something is taken back within it: 5432, no wait, 5433."""
+        """Whether it corrects itself: 5432, no wait, 5433."""
         said, corrections = self.plain, self.language.phrases.get("corrections")
         marks = (i + 1 for i, token in enumerate(said.tokens) if token.is_mark and i)
         return corrections is not None and any(
@@ -122,7 +122,7 @@ class Sentence:
 
     @cached_property
     def is_plain(self) -> bool:
-        """Whether it simply says something: nothing supposed, reported, meant as the opposite, or made up."""
+        """Whether it is a plain statement: not hypothetical, reported, ironic or invented."""
         whole = _clause(self.text, self._tokens, self.language)
         if (
             self.quotes
@@ -137,7 +137,7 @@ class Sentence:
         return polite or not whole.has("unreal")
 
     def clauses(self) -> Iterator[tuple[Clause, ...]]:
-        """The statements that are joined in it, each in the ways it may be read.
+        """The clauses joined in it, each with its possible readings.
 
         Where one leaves out who does it, or says "it", it is also read with who did before.
         """
@@ -160,7 +160,7 @@ class Sentence:
 
 
 def _unclosed(tokens: list[Token], language: Language) -> list[Token]:
-    """The words without what closes a sentence, such as "by the way"."""
+    """The words without a closing such as "by the way"."""
     closings = language.phrases.get("closings")
     while tokens and closings is not None:
         words = [token.word for token in tokens]
@@ -177,13 +177,13 @@ def _unclosed(tokens: list[Token], language: Language) -> list[Token]:
 
 
 def sentences(turns: Sequence[Turn]) -> Iterator[Sentence]:
-    """Every sentence of the conversation that is somebody's own words, in order."""
+    """The sentences of the conversation that their speakers wrote, in order."""
     made_up = False
     for number, turn in enumerate(turns):
         if turn.role not in (*USERS, *ASSISTANTS) or (made_up and turn.role not in USERS):
             continue
         text = turn.content[:_LONGEST_MESSAGE]
-        # What is left out keeps its place, so that what is found stands where it says.
+        # Blanked with spaces, so that places stay the same.
         readable = _PASTED.sub(_blank, text)
         if turn.role in USERS:
             readable, made_up = _without_material(readable)
@@ -197,7 +197,7 @@ def sentences(turns: Sequence[Turn]) -> Iterator[Sentence]:
 
 
 def _without_material(text: str) -> tuple[str, bool]:
-    """What the user says without what is to be worked on, and whether something is to be made up."""
+    """The text without material to work on, and whether the user asks for invented content."""
     begun = tokens_of(text[:400])[:_FIRST_WORDS]
     words = [token.word for token in begun]
     is_material = made_up = False
@@ -249,7 +249,7 @@ def _clause(source: str, tokens: Sequence[Token], language: Language, greeted: b
 
 
 def _cuts(said: Clause) -> Iterator[int]:
-    """Where the next statement begins: behind an "and", with somebody who does something, or with a verb."""
+    """Where the next clause begins: after "and", at a subject or a verb."""
     joins = said.language.data["joins"]
     for i in range(1, len(said.words) - 1):
         if said.words[i] in joins or (said.tokens[i].text == "," and said.words[i + 1] not in joins):
@@ -260,14 +260,14 @@ def _cuts(said: Clause) -> Iterator[int]:
 
 
 def _verb_at(said: Clause, at: int, subject: int) -> bool:
-    """Whether a verb stands here of whoever stands there."""
+    """Whether the verb of this subject is here."""
     language = said.language
     own = said.words[subject] in language.data["first"] or language.name != "en"
     return language.classes["stative"].at(said.words, at) > at or (own and said.words[at] in language.own_verbs)
 
 
 def _starts_statement(said: Clause, at: int, joined: bool) -> bool:
-    """Whether somebody or something stands here, and what they do within a few words; or an order does."""
+    """Whether a subject with a verb, or an imperative, begins here."""
     word, language = said.words[at], said.language
     orders = language.classes.get("wish")
     if word in _ORDERING:
@@ -282,13 +282,13 @@ def _starts_statement(said: Clause, at: int, joined: bool) -> bool:
 
 
 def _subject(clause: Clause) -> str:
-    """Who does something: what stands in front of the verb."""
+    """The subject: the words before the verb."""
     verb = next((i for i in range(1, min(_NEAR + 3, len(clause.words))) if _verb_at(clause, i, 0)), 0)
     return clause.between(0, verb)
 
 
 _NEAR = 6
-# Behind a comma, somebody goes on to say another thing, or why.
+# Words after a comma that begin another clause.
 _GOING_ON = frozenset(["i", "we", "they", "he", "she", "which", "because", "since", "though", "although"])
 _ORDERING = frozenset(["please", "always", "never", "don't", "bitte", "immer", "nie"])
 # A pronoun and its verb in one word.

@@ -1,4 +1,4 @@
-"""What a fact is about: the domain an agent may or may not learn, and the sort of a preference."""
+"""The domain of a fact, for the scope of an agent, and the category of a preference."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ GENERAL = "general"
 
 
 def domain_of(text: str, scope: MemoryScope | None = None) -> str:
-    """The domain a text belongs to: one that the scope names, if it is about one, else one of ours.
+    """The domain of a text: one that the scope names, else one of the built-in ones.
 
     Where an allowed and a forbidden domain fit equally well, the forbidden one has it.
     """
@@ -61,7 +61,7 @@ def domain_of(text: str, scope: MemoryScope | None = None) -> str:
 
 
 def category_of(text: str) -> str:
-    """What sort of preference a text is."""
+    """The category of a preference."""
     return _best(_CATEGORIES, set(terms(text)))
 
 
@@ -71,7 +71,7 @@ def _named(scope: MemoryScope) -> Iterable[tuple[str, bool]]:
 
 
 def _score(domain: str, words: set[str]) -> int:
-    """How many words of the text belong to the domain that has this name; the name itself counts double."""
+    """The number of words that belong to a domain; its name counts double."""
     telling = [name for name in terms(re.sub(r"[_-]+", " ", domain)) if name not in _FILLER_NAMES]
     own = len(words & set(telling)) * 2
     groups = [group for name, group in _groups(frozenset(_WORDS_OF.items())) if set(terms(name)) & set(telling)]
@@ -81,7 +81,7 @@ def _score(domain: str, words: set[str]) -> int:
 def _best(table: dict[str, str], words: set[str]) -> str:
     scores = [(len(words & group), name) for name, group in _groups(frozenset(table.items()))]
     most = max(score for score, _ in scores)
-    # Among equals the one that stands first in the table.
+    # In a tie, the first one of the table.
     return next(name for name in table if (most, name) in scores) if most else GENERAL
 
 

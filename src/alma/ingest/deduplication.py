@@ -1,4 +1,4 @@
-"""Duplicates: whether a memory is known already, and what it means to hear it again."""
+"""Deduplicate records: find the stored one that says the same, and count the repetition."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from alma.storage.base import Transaction
 from alma.text.canonical import differ_by_typo, fingerprint, ordered_words
 
 COUNT = "occurrence_count"
-"""The name of the counter in the metadata of kinds that have no field for it."""
+"""The counter in the metadata of kinds without a field for it."""
 
 EVENTS: tuple[type[Record], ...] = (Outcome,)
-"""Kinds that say what happened: the same thing that happens twice happened twice."""
+"""Kinds that record events, which are never duplicates: the same event can happen twice."""
 
 _OWNERS = ("user_id", "project_id", "session_id", "agent")
 _CANDIDATES = 8
-_ALIKE = 0.9
+_MIN_SIMILARITY = 0.9
 
-# Where two memories differ in one of these they are two, whatever they say.
+# Memories that differ in one of these fields are not duplicates.
 _TELLING: dict[type[Record], tuple[str, ...]] = {
     Memory: ("memory_type", "category", "content_json", "event_time", "is_private", "is_active", "is_archived"),
     ProjectPattern: ("pattern_type",),
 }
 
 
-# A category is assigned by rules that read the wording.
+# The category is left out, as it is assigned by rules that read the wording.
 _APART: dict[type[Record], tuple[str, ...]] = {
     Memory: (*(name for name in _TELLING[Memory] if name != "category"), "valid_from", "valid_until")
 }
@@ -45,13 +45,13 @@ def canonical_text(record: Record) -> str:
 
 
 def duplicate_key(record: Record) -> str:
-    """A name that every duplicate of a record has as well, whoever saves it."""
+    """A key that is equal for duplicates, to lock while they are stored."""
     owners = [getattr(record, name, None) for name in (*_OWNERS, "source_agent")]
     return fingerprint(record.spec.kind, owners, canonical_text(record))
 
 
 def known_duplicate(tx: Transaction, record: Record) -> Record | None:
-    """The record of the same kind and scope that says the same, as far as words can tell."""
+    """The stored record of the same kind and scope with the same canonical text."""
     if isinstance(record, EVENTS) or not record.text().strip():
         return None
     wanted = canonical_text(record)
@@ -66,7 +66,7 @@ _PAST = frozenset({"was", "were", "had", "war", "waren", "était", "era", "fue"}
 
 
 def is_alike(known: Record, record: Record) -> bool:
-    """Whether nothing but their wording tells two facts apart: one of both can stand for both."""
+    """Whether two facts differ in wording only, so that one can be merged into the other."""
     names = _APART.get(type(record), ())
     if any(getattr(known, name) != getattr(record, name) for name in names):
         return False
@@ -74,13 +74,13 @@ def is_alike(known: Record, record: Record) -> bool:
 
 
 def _exact(text: str) -> tuple[list[str], bool]:
-    """What the judge reads past, and a fact must not lose: signs (=, ≠, emoji) and whether it is over (*was*)."""
+    """What the judge may overlook: signs (=, ≠, emoji) and past tense (*was*)."""
     signs = sorted(sign for sign in text if unicodedata.category(sign) in ("Sm", "So", "Sc"))
     return signs, not _PAST.isdisjoint(text.lower().split())
 
 
 def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> None:
-    """Let a record count what was heard again; an echo is merged without being counted."""
+    """Count a repetition for the stored record; an echo is merged without being counted."""
     if not counted:
         return
     (held,) = tx.lock(type(known), [known.key], Scope.everywhere()) or (known,)
@@ -89,7 +89,7 @@ def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> No
 
 
 def uncount(tx: Transaction, known: Record) -> None:
-    """Take back that a fact was heard once more, because it was something else."""
+    """Take back a counted repetition that turned out to be another fact."""
     name = "context_json" if isinstance(known, Memory) else "metadata"
     noted = dict(getattr(known, name))
     if _number(noted.get(COUNT)) > 1:
@@ -101,14 +101,14 @@ def _is_same(known: Record, record: Record, wanted: str) -> bool:
     if any(getattr(known, name) != getattr(record, name) for name in telling):
         return False
     theirs = canonical_text(known)
-    return theirs == wanted or (differ_by_typo(theirs, wanted) and _point_alike(known, record))
+    return theirs == wanted or (differ_by_typo(theirs, wanted) and _vectors_agree(known, record))
 
 
-def _point_alike(one: Record, other: Record) -> bool:
-    """Whether the vectors agree; where one has none, words alone do not decide about a mistyped one."""
+def _vectors_agree(one: Record, other: Record) -> bool:
+    """Whether the vectors agree; a typo is only accepted when both have one."""
     name = one.spec.vector_field or ""
     ours, theirs = getattr(one, name, None), getattr(other, name, None)
-    return ours is not None and theirs is not None and _cosine(ours, theirs) >= _ALIKE
+    return ours is not None and theirs is not None and _cosine(ours, theirs) >= _MIN_SIMILARITY
 
 
 def _cosine(one: Vector, other: Vector) -> float:
@@ -133,7 +133,7 @@ def _same_owners(record: Record) -> Predicate:
     return And(*parts)
 
 
-# ---------------------------------------------------------------------- what counting means for each kind
+# ---------------------------------------------------------------------- how each kind counts
 
 Changes = dict[str, Any]
 
@@ -152,7 +152,7 @@ def _number(value: object) -> int:
 
 
 def _heuristic(known: Any, heard: Any) -> Changes:
-    """What both have seen adds up; to state a rule again is a confirmation, but no evidence beside evidence."""
+    """Counts add up; stating a rule again confirms it but is no evidence."""
     if not heard.occurrence_count and getattr(known, "weight_for", None) is not None:
         return _counted_in("metadata")(known, heard)
     seen, worked = (heard.occurrence_count, heard.success_count) if heard.occurrence_count else (1, 1)
@@ -187,7 +187,7 @@ def _preference(known: Any, heard: Any) -> Changes:
 
 
 def _memory(known: Any, heard: Any) -> Changes:
-    """The general memory lives as long and weighs as much as the stronger of both."""
+    """The later expiry, the higher importance and the tags of both."""
     ends = (known.expires_at, heard.expires_at)
     return {
         **_counted_in("context_json")(known, heard),

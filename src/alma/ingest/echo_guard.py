@@ -1,4 +1,4 @@
-"""The echo guard: what was just handed to an agent is not learned back from it as something new."""
+"""The echo guard: text that was just served to an agent is not learned back as new."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from alma.text.shingles import repeats, sentences, shingles, traces
 
 _log = logging.getLogger("alma.ingest")
 
-_MOST_SHINGLES = 4096
-_MOST_ANSWERS = 64
-_MOST_WAITING = 1000
+_MAX_SHINGLES = 4096
+_MAX_ROWS = 64
+_MAX_PENDING = 1000
 _BETWEEN = 0
-# Where a memory is filed is nothing that it says.
+# Fields that label a memory and are not part of its statement.
 _LABELS = ("domain", "category", "title", "name")
 _EVERYWHERE = Scope.everywhere()
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
-    """What was handed to an agent, not looked at yet."""
+class _Served:
+    """Items that were served to an agent and are not stored yet."""
 
     items: tuple[Record | str, ...]
     agent: str
@@ -45,7 +45,7 @@ class _Answer:
 
 
 class EchoGuard:
-    """Remembers for a while, across processes, what each agent was handed; only fingerprints are stored.
+    """Remembers for a while, across processes, what each agent was served; only fingerprints are stored.
 
     `served` only notes what there is to do; a thread of its own writes it down a moment later, and so does the next
     question of this process.
@@ -59,7 +59,7 @@ class EchoGuard:
         self._storage = checked_storage("echo guard", storage)
         self._ttl = ttl
         self._delay = delay_seconds
-        self._waiting: deque[_Answer] = deque(maxlen=_MOST_WAITING)
+        self._waiting: deque[_Served] = deque(maxlen=_MAX_PENDING)
         self._noted: dict[str, float] = {}
         self._writing = threading.Lock()
         self._starting = threading.Lock()
@@ -67,22 +67,22 @@ class EchoGuard:
         self._closing = threading.Event()
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
-        """Note what an agent was handed: a slice, records or texts."""
+        """Note what an agent was served: a slice, records or texts."""
         checked_name("echo guard", "agent", agent)
         given: tuple[Record | str, ...] = (items,) if isinstance(items, str) else tuple(items)
         if not given or self._closing.is_set():
             return
-        self._waiting.append(_Answer(given, agent, scope.project_id, scope.user_id))
+        self._waiting.append(_Served(given, agent, scope.project_id, scope.user_id))
         self._start()
 
     def echoes(self, texts: Iterable[str], agent: str, project_id: str | None) -> bool:
-        """Whether these texts say nothing that the agent was not handed lately."""
+        """Whether these texts only repeat what the agent was served lately."""
         self.flush()
         spoken = [*sentences(texts)]
         return bool(spoken) and repeats(spoken, self._served_lately(agent, project_id, traces(spoken)))
 
     def flush(self) -> None:
-        """Write down what was served; a store that cannot be written to is noted in the log and left alone."""
+        """Store what was served; a failing store is logged and otherwise ignored."""
         with self._writing:
             answers = [self._waiting.popleft() for _ in range(len(self._waiting))]
             rows = {row.id: row for answer in answers if (row := self._row(answer)) is not None}
@@ -97,7 +97,7 @@ class EchoGuard:
                 _log.warning("what was served was not noted", extra={"error": str(exc)})
 
     def close(self) -> None:
-        """Write down what is left and end the thread; the storage stays open."""
+        """Store the rest and end the thread; the storage stays open."""
         self._closing.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -123,18 +123,18 @@ class EchoGuard:
 
     # ------------------------------------------------------------------ rows
 
-    def _row(self, answer: _Answer) -> ServedText | None:
-        """The answer as fingerprints, or None where the same was noted a moment ago."""
-        packed = _packed([found for item in answer.items if (found := [*shingles(_handed(item))])])
+    def _row(self, answer: _Served) -> ServedText | None:
+        """The row of fingerprints, or None when the same was stored recently."""
+        packed = _packed([found for item in answer.items if (found := [*shingles(_shown(item))])])
         if not packed:
             return None
         key = fingerprint(answer.agent, answer.project_id, answer.user_id, packed)
         moment = clock.now()
         if self._noted.get(key, 0.0) > moment.timestamp():
             return None
-        if len(self._noted) > _MOST_WAITING:
+        if len(self._noted) > _MAX_PENDING:
             self._noted.clear()
-        # Written again only when half of its time is over: a write makes every cached answer stale.
+        # Stored again only after half of its time to live, as every write invalidates cached slices.
         self._noted[key] = moment.timestamp() + self._ttl.total_seconds() / 2
         return ServedText(
             id=key,
@@ -147,12 +147,12 @@ class EchoGuard:
         )
 
     def _served_lately(self, agent: str, project_id: str | None, like: frozenset[int]) -> set[frozenset[int]]:
-        """The texts that were served and have something of these shingles."""
+        """The served texts that share a shingle with these."""
         alive: list[Predicate] = [Compare("expires_at", "gt", clock.now())]
         if project_id is not None:
             alive.append(Or(Missing("project_id"), Compare("project_id", "eq", project_id)))
         newest = (Order("served_at", "desc"),)
-        rows = self._storage.find(ServedText, Scope(agent=agent), And(*alive), newest, limit=_MOST_ANSWERS)
+        rows = self._storage.find(ServedText, Scope(agent=agent), And(*alive), newest, limit=_MAX_ROWS)
         return {text for row in rows for text in _unpacked(base64.b64decode(row.fingerprints), like)}
 
     def _drop_expired(self) -> None:
@@ -160,7 +160,7 @@ class EchoGuard:
 
 
 def said_by(record: Record) -> Iterator[str]:
-    """What a memory says, apart from the labels it has, if there is more than those."""
+    """The statements of a memory, without its labels unless it has nothing else."""
     yield from _texts(record, [name for name in record.spec.text if name not in _LABELS] or record.spec.text)
 
 
@@ -170,8 +170,8 @@ def _texts(record: Record, names: Iterable[str]) -> Iterator[str]:
             yield f"Don't: {text}" if isinstance(record, AntiPattern) and name == "pattern" else text
 
 
-def _handed(item: Record | str) -> Iterator[str]:
-    """What whoever is handed a memory is told."""
+def _shown(item: Record | str) -> Iterator[str]:
+    """The texts that a prompt shows of an item."""
     if isinstance(item, str):
         yield item
         return
@@ -183,8 +183,8 @@ def _handed(item: Record | str) -> Iterator[str]:
 
 
 def _packed(texts: Sequence[Sequence[int]]) -> bytes:
-    """The numbers of each text; where there are too many, the longest texts lose the end of theirs."""
-    room, packed = _MOST_SHINGLES, array("I")
+    """The shingles of each text as bytes; when there are too many, the longest texts are cut."""
+    room, packed = _MAX_SHINGLES, array("I")
     for left, numbers in zip(range(len(texts), 0, -1), sorted(texts, key=len), strict=True):
         kept = numbers[: room // left]
         room -= len(kept)
@@ -193,8 +193,8 @@ def _packed(texts: Sequence[Sequence[int]]) -> bytes:
 
 
 def _unpacked(packed: bytes, like: frozenset[int]) -> Iterator[frozenset[int]]:
-    """The texts that have something of these shingles; most answers have no such text."""
-    # What an earlier version wrote has no mark at its end.
+    """The texts that share a shingle with these; most rows have none."""
+    # Rows of an earlier version have no mark at the end.
     numbers = array("I", packed) + array("I", [_BETWEEN])
     if like.isdisjoint(numbers):
         return

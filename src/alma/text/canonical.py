@@ -1,4 +1,4 @@
-"""Gist: what two texts must share to say the same thing, and nothing that could make them differ."""
+"""Canonical words of a text, to find duplicates: without case, fillers, contractions, plurals and spellings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alma.text.scanning import WINDOW, squeezed, windows
 from alma.text.spelling import american_word
 from alma.text.timeexpr.vocabulary import ONES, TEENS, TENS
 
-# What polarity, number or order hangs on is never a filler; only these words are.
+# Only these words are fillers: none changes polarity, number or order.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
 _OPENINGS = re.compile(
     r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|i(?:'ve| have)? learn(?:ed|t)|"
@@ -24,25 +24,25 @@ _CONTRACTIONS = (
     (re.compile(r"n't\b"), " not"),
     (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wasnt|shouldnt|mustnt)\b"), lambda m: m.group(1)[:-2] + " not"),
     (re.compile(r"\b(it|that|there|he|she)'s\b"), r"\1 is"),
-    # Whose it is, stands before the word itself: the API's rate limit, the API rate limit.
+    # The API's rate limit is the API rate limit.
     (re.compile(r"(?<=\w)'s\b"), ""),
     (re.compile(r"'re\b"), " are"),
     (re.compile(r"'ll\b"), " will"),
 )
-# One sign for all that look the same, and none for those that nobody sees.
+# One character for look-alikes, and none for invisible ones.
 _APOSTROPHES = str.maketrans(
     {"\u2019": "'", "\u02bc": "'", "\u2018": "'", "\u201c": '"', "\u201d": '"', "\u2212": "-"}
     | dict.fromkeys("\u00ad\u200b\u200e\u200f\u2060\ufeff", "")
 )
-# How a line is set, which says nothing: a bullet, a quotation mark of mail, a tick, emphasis.
+# Layout: bullets, quotation marks of mail, ticks, emphasis.
 _SETTING = re.compile(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
 _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")
 # A 24-hour token is a 24 hour token; 5-a and 3-4 are something else.
 _COUNTED = re.compile(r"(?<=\d)-(?=[a-z]{3})")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
-# One is mostly no number: this one, one by one.
+# "One" is mostly not a number: this one, one by one.
 _NUMBERS = {word: str(number) for word, number in {**ONES, **TEENS, **TENS}.items() if word != "one"}
-# Under three metres is below 3 metres; over three days is as often during them.
+# "Under three metres" is below; "over three days" is as often during.
 _A_NUMBER = rf"\s+(?=[$€£]?\d|(?:{'|'.join(_NUMBERS)})\b)"
 _BOUNDS = tuple(
     (re.compile(rf"\b(?:{said}){_A_NUMBER}"), f"{bound} ")
@@ -53,15 +53,15 @@ _BOUNDS = tuple(
         ("more than|greater than|higher than|larger than", "above"),
     )
 )
-# A single A is an article only before a word that could have one: plan A, a + b.
+# A single A is an article only before a word: not in plan A, a + b.
 _DASH = re.compile(r"(?<=\s)[–—](?=\s)")
 _NAMED_A = re.compile(r"(?<=[a-z,] )A(?=\W|$)")
 _A_NAME = "\x02"
-# A word keeps the signs that are part of it (C++, C#, v1.2, -1, 50%, a.b, x/y), not those around it.
+# A word keeps signs that are part of it (C++, C#, v1.2, -1, 50%, a.b, x/y).
 _TOKEN = re.compile(r"!=+|[^\s,;!?\"'`()\[\]{}…“”«»—–\ufe0f]+")
 _EDGES = ".:|_"
 _UNSAID = frozenset((".", ":", "..", "::", "_", "|", "--", "---", "***", "//", "•", "·"))
-# Where a sentence can be turned around: before a commit run the tests, run the tests before a commit.
+# Words at which a sentence can be reordered: before a commit run the tests, run the tests before a commit.
 _TURNING = frozenset(
     ("before", "after", "when", "whenever", "if", "unless", "until", "while", "once", "because", "since")
 )
@@ -70,7 +70,7 @@ _FRONTED = re.compile(
     r"\s*([^,]+)$"
 )
 _SEVERAL_SENTENCES = re.compile(r"[.!?;:]\s+\S|\n\s*\S|,.*,", re.DOTALL)
-# With an s, or without, each of these is a word of its own.
+# Words whose final s is not a plural.
 _OWN_PLURALS = """
 https ldaps imaps smtps mqtts amqps windows goods customs means savings glasses series species arms
 """
@@ -86,12 +86,12 @@ _OTHER_WORDS = frozenset(frozenset(pair.split()) for pair in _TAKEN_FOR_EACH_OTH
 
 
 def canonical_words(text: str) -> list[str]:
-    """The words of a text, without case, punctuation, articles and plural endings; numbers, names and signs stay."""
+    """The words of a text without case, punctuation, articles and plural endings; numbers, names and signs stay."""
     return [token for part in windows(squeezed(text), overlap=0) for token in _tokens(_plain(part))]
 
 
 def ordered_words(text: str) -> list[str]:
-    """The words of a text, with a clause that may stand before or behind the rest always on the same side."""
+    """The canonical words, with a movable clause always on the same side."""
     if len(text) > WINDOW:
         return canonical_words(text)
     plain = _plain(squeezed(text))
@@ -103,12 +103,12 @@ def ordered_words(text: str) -> list[str]:
 
 
 def fingerprint(*parts: object) -> str:
-    """A short name for a text and what it belongs to."""
+    """A short digest of these parts."""
     return hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()
 
 
 def differ_by_typo(one: str, other: str) -> bool:
-    """Whether two gists are the same but for one mistyped word: two letters swapped, or one doubled."""
+    """Whether two canonical texts differ in one mistyped word only: two letters swapped, or one doubled."""
     ours, theirs = re.split("[ \x1f]", one), re.split("[ \x1f]", other)
     if len(ours) != len(theirs):
         return False
@@ -117,7 +117,7 @@ def differ_by_typo(one: str, other: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text in one spelling, without case and what only sets it off."""
+    """The text in one spelling, without case and layout."""
     bare = _DASH.sub("-", _SETTING.sub("", _EMPHASIS.sub(r"\2", text.translate(_APOSTROPHES))))
     folded = unicodedata.normalize("NFKC", _NAMED_A.sub(f"{_A_NAME}a", bare)).casefold()
     plain = _COUNTED.sub(" ", _THOUSANDS.sub("", _OPENINGS.sub("", folded)))
@@ -135,7 +135,7 @@ def _tokens(plain: str) -> list[str]:
 
 
 def _bare(token: str) -> str:
-    """The token without the punctuation around it; what is signs alone stays, unless it is punctuation as well."""
+    """The token without surrounding punctuation; signs alone stay unless they are punctuation."""
     if token in _UNSAID:
         return ""
     stripped = token.strip(_EDGES)

@@ -107,7 +107,7 @@ _SIGN = re.compile(
 
 
 def visible(text: str) -> str:
-    """The text without what is not seen, except where a picture or a script needs it.
+    """The text without invisible characters, except where an emoji or a script needs them.
 
     For prompts and terminals; what is stored, and what programs read, stays as it was said.
     """

@@ -1,4 +1,4 @@
-"""Excerpts: of a text that is too long to be shown, the part that speaks of what was asked."""
+"""Excerpts of long texts around the words of a query."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from itertools import takewhile
 from alma.text.tokens import words_by_term
 
 _SHORTENED = "…"
-# A glimpse only tells which memory it is, and that stands at the beginning.
+# Shorter excerpts are taken from the beginning.
 _GLIMPSE = 80
 _MOST_WORDS = 64
 _PLACES_OF_A_WORD = 30
-# The sentence that a word was asked for in may begin up to half an excerpt before it.
+# The sentence of a hit may begin up to half an excerpt before it.
 _BEFORE = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 _SPACE = re.compile(r"\s+")
@@ -24,7 +24,7 @@ _LONGEST_WORD = 40
 
 
 class Excerpts:
-    """Shortens texts so that what the question asks about is still there; without a question, to their beginnings."""
+    """Cuts texts around the words of a query; without a query, to their beginnings."""
 
     def __init__(self, question: str | None = None) -> None:
         self._question = question or ""
@@ -32,11 +32,11 @@ class Excerpts:
 
     @cached_property
     def _sought(self) -> re.Pattern[str] | None:
-        """Made when the first text must be cut: most prompts have room for all."""
+        """Compiled when the first text must be cut."""
         return _pattern(self._question)
 
     def cut(self, text: str, most: int) -> str:
-        """At most so many characters of the text, and a mark where something is left out."""
+        """At most `most` characters of the text, with an ellipsis where something is left out."""
         if len(text) <= most:
             return text
         start = self._start(text, most)
@@ -53,7 +53,7 @@ class Excerpts:
 
 
 class _Places:
-    """Where a text has words of the question, and what each of them is worth: the rarer in this text, the more."""
+    """The positions of query words in a text; rarer words weigh more."""
 
     def __init__(self, sought: re.Pattern[str], text: str) -> None:
         self._counts = Counter[str]()
@@ -69,11 +69,11 @@ class _Places:
                 yield each.start(), word
 
     def best(self, most: int) -> int | None:
-        """The first word of the part with most of what was asked for; None where that is the beginning."""
+        """The first hit of the best window; None where that is the beginning."""
         starts = [0, *(max(0, position - most // _BEFORE) for position in self._positions)]
         worth = [self._worth(start, most) for start in starts]
         best = max(worth)
-        # Rounding alone must not lead away from the beginning.
+        # Rounding errors must not move the window.
         if best <= worth[0] + 1e-9:
             return None
         return self._positions[bisect_left(self._positions, starts[worth.index(best)])]
@@ -84,26 +84,26 @@ class _Places:
 
 
 def _pattern(question: str) -> re.Pattern[str] | None:
-    """What the telling words of a question begin with, whatever their ending."""
+    """A pattern of the stems of the content words of a query."""
     words = list(words_by_term(question).items())[:_MOST_WORDS]
     beginnings = {(_shared(term, word) if word.isalnum() else "") or word for term, word in words}
     if not beginnings:
         return None
-    # Of two that begin alike, the longer one is the word that was asked for.
+    # Longer stems first.
     longest_first = sorted(beginnings, key=lambda each: (-len(each), each))
-    # Only where words are spaced apart do they begin somewhere.
+    # Only words of spaced scripts have a boundary.
     parts = (rf"\b{re.escape(each)}" if each.isascii() else re.escape(each) for each in longest_first)
     return re.compile("|".join(parts), re.IGNORECASE)
 
 
 def _shared(term: str, word: str) -> str:
-    """What a word and its stem begin with."""
+    """The common prefix of a word and its stem."""
     pairs = zip(term, word, strict=False)
     return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _beginning(text: str, place: int, most: int) -> int:
-    """Where the sentence begins that the place is in, or a word a little before; the end of a text is shown in full."""
+    """The start of the sentence of a hit, or of a word a little before; the end of a text is not cut."""
     earliest = max(0, min(place - most // _BEFORE, len(text) - most))
     latest = min(place, max(earliest, len(text) - most) + _LONGEST_WORD)
     before = text[earliest:latest]

@@ -1,4 +1,4 @@
-"""Languages: function words of languages other than English, by which a question in one of them is told and read.
+"""Detect the language of a short text by its function words.
 
 All words are without accents, as terms are. Names have articles as well (Los Angeles, Van der Berg), so that only words
 that no English question has tell a language by themselves.
@@ -72,13 +72,13 @@ _TELLING = {language: frozenset(words.split()) for language, words in _TELLTALE.
 
 
 def function_words_of(words: Sequence[str], english: frozenset[str], *, accented: bool) -> frozenset[str]:
-    """The function words of the language that these words are in; none where that is English, or is not known.
+    """The function words of the detected language; none where that is English or unknown.
 
     A language is told by one of its own words, by three that others may have as well, or by any where letters have
     accents; and if English ones are fewer.
     """
     least = len([word for word in words if word in english])
-    # Of a text in English this is seen at once.
+    # A quick check for English texts.
     if len([word for word in words if word in _ANYWHERE]) <= least:
         return frozenset()
     said = Counter(words)
@@ -92,5 +92,5 @@ def function_words_of(words: Sequence[str], english: frozenset[str], *, accented
 
 
 def only_english(words: Sequence[str], english: frozenset[str]) -> bool:
-    """Whether there is a function word of English among the words that none of the other languages has."""
+    """Whether a function word is English only."""
     return any(word in english and word not in _ANYWHERE for word in words)

@@ -1,4 +1,4 @@
-"""Scanning: searching long texts in bounded windows, so that no single call holds the interpreter for long."""
+"""Search long texts in bounded windows, so that no single call blocks the interpreter for long."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
 WINDOW = 8_192
-"""How many characters one call of a pattern reads of a long text."""
+"""The characters that one call of a pattern reads of a long text."""
 
-# More than any pattern with bounds reads beyond the place where it begins.
+# More than any bounded pattern matches.
 _OVERLAP = 4_608
-# How far patterns look beyond their match.
+# The longest lookahead of a pattern.
 _LOOKAHEAD = 256
 _LONGEST_SPACE, _LONGEST_WORD = 32, 256
 _LONG_RUN = re.compile(rf"\s{{{_LONGEST_SPACE + 1},}}+|\S{{{_LONGEST_WORD}}}(?=\S)")
@@ -38,7 +38,7 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
                 yield match
                 following = max(following, match.end())
                 continue
-            # The end of the window may have cut it short, or have made it one.
+            # The end of the window may have cut or created this match.
             whole = _whole(pattern, text, match.start(), end)
             if whole is not None:
                 yield whole
@@ -48,7 +48,7 @@ def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
 
 
 def _whole(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Match[str] | None:
-    """The match at this place, with as much of the text as it needs."""
+    """The match at this place, with the window extended as far as needed."""
     while True:
         end = min(start + 2 * (end - start) + _LOOKAHEAD, len(text))
         match = pattern.match(text, start, end)
@@ -57,14 +57,14 @@ def _whole(pattern: re.Pattern[str], text: str, start: int, end: int) -> re.Matc
 
 
 def found_in(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether the pattern is found anywhere in a text, however long."""
+    """Whether the pattern is found anywhere in a text of any length."""
     if len(text) <= WINDOW + _OVERLAP:
         return pattern.search(text) is not None
     return next(matches(pattern, text), None) is not None
 
 
 def replaced(pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str], text: str) -> str:
-    """The text as `pattern.sub` makes it, read window by window; `by` is taken as it is written."""
+    """`pattern.sub` window by window; `by` is literal."""
     parts: list[str] = []
     end = 0
     for match in matches(pattern, text):
@@ -74,7 +74,7 @@ def replaced(pattern: re.Pattern[str], by: str | Callable[[re.Match[str]], str],
 
 
 def windows(text: str, size: int = WINDOW, overlap: int = 1_024) -> Iterator[str]:
-    """A long text in pieces that overlap, cut between words where there are any."""
+    """A long text in overlapping pieces, cut between words where possible."""
     start = 0
     while len(text) - start > size:
         end = start + size
@@ -86,7 +86,7 @@ def windows(text: str, size: int = WINDOW, overlap: int = 1_024) -> Iterator[str
 
 
 class Squeezed:
-    """A text as patterns for words and spaces read it in linear time: no word or space in it is longer than a bound.
+    """A text in which no word and no run of spaces is longer than a bound, so that patterns take linear time.
 
     Further spaces are left out, and words of hundreds of characters are broken. `at` says where a place of it is in the
     text as it was given.
@@ -94,7 +94,7 @@ class Squeezed:
 
     def __init__(self, text: str) -> None:
         parts: list[str] = []
-        # From each place on, by how much the text that was given is ahead.
+        # The offset of the original from each place on.
         self._places, self._ahead = [0], [0]
         end = length = 0
         for match in matches(_LONG_RUN, text):
@@ -108,10 +108,10 @@ class Squeezed:
         self.text = "".join((*parts, text[end:])) if parts else text
 
     def at(self, place: int) -> int:
-        """Where this place is in the text as it was given."""
+        """This place in the original text."""
         return place + self._ahead[bisect_right(self._places, place) - 1]
 
 
 def squeezed(text: str) -> str:
-    """The text of `Squeezed`, for scanners that do not say where they found something."""
+    """The text of `Squeezed`, for scanners that need no positions."""
     return Squeezed(text).text

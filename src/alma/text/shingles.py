@@ -1,4 +1,4 @@
-"""Repeating: whether a text says anything that one of the texts which were handed out does not."""
+"""Near-duplicate detection by shingles of three words: whether a text only repeats other texts."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from itertools import pairwise
 from alma.text.canonical import canonical_words
 
 _LENGTH = 3
-# Stand before the first and behind the last word of a sentence.
+# Marks before the first and after the last word of a sentence.
 _START, _END = "\x02", "\x03"
 _SENTENCES = re.compile(r"(?<=[.!?])\s+|;\s|[\n\r]+")
-# How a prompt dresses what is stored; "Don't:" is no dress.
-_DRESS = re.compile(
+# What a prompt adds to stored text; "Don't:" is part of the statement.
+_PROMPT_LABELS = re.compile(
     r"^\s*#{1,6}\s.*|^[\s*•>│-]*(?:\[\d{4}-\d\d-\d\d\]\s*)?(?:(?:when|do|why|instead|always|task|error|feedback|"
     r"(?:fact|prefers)(?: \([^)]*\))?|result: \w+(?: with)?)\s*:\s*)?|\(confidence: [^)]*\)"
     r"|^\s*note: (?:superseded|contradicted)\b.*$",
     re.IGNORECASE,
 )
-# How a text as a whole is set: tags, emphasis over several sentences, numbers of a list.
+# Layout of a whole text: tags, emphasis over several sentences, numbers of a list.
 _MARKUP = re.compile(
     r"</?(?:li|ul|ol|p|b|i|u|em|strong|code|pre|br|div|span|t[dr]|table|blockquote|h[1-6])\s?/?>|(?<!\w)(?:\*{2,3}|_{2,3})(?=\w)"
     r"|(?<=[\w.!?;,)])(?:\*{2,3}|_{2,3})(?!\w)",
@@ -29,7 +29,7 @@ _MARKUP = re.compile(
 )
 _LISTED = re.compile(r"^[ \t]*(\d{1,2})[.)][ \t]+(?=[^\W\d])", re.MULTILINE)
 _DONT = re.compile(r"^([\s*•>│-]*)(?:don['’]?t|do not)\s*:", re.IGNORECASE)
-# How an agent says that it only repeats.
+# Phrases by which an agent says that it repeats something.
 _RECALLED = re.compile(
     r"^\W*(?:as (?:i (?:recall|remember|know)|noted|mentioned|stated|said|known|discussed)(?: \w+){0,3}?[,:]"
     r"|(?:i|we) (?:recall|remember|know|already know|was told|were told|noted)(?: that)?\b"
@@ -38,8 +38,8 @@ _RECALLED = re.compile(
     r"|(?:please )?(?:note|remember|recall)(?: that|:))\s*",
     re.IGNORECASE,
 )
-# Words around what is said that say nothing of their own. None of them names, counts, denies, orders or dates anything.
-_SAYING_NOTHING = """
+# Words that add nothing to a statement: none names, counts, denies, orders or dates anything.
+_MEANINGLESS_WORDS = """
     when whenever if for task like do then so that which this is are was were be it its i we you they user prefer want
     know knew known note noted remember recall learn learned mention mentioned say said state stated tell told see seen
     as per according to from based of at by with in and because why instead however therefore thus hence past previous
@@ -48,25 +48,25 @@ _SAYING_NOTHING = """
     still me us fyi says previously confirm reference summary recap apparently indeed key takeaway find found out
     discover turn turns what following below
 """
-# A text without one of these says something else than the text that has it.
+# Leaving out one of these changes the meaning.
 _NEGATORS = ("not", "no", "without", "only", "except", "unless", "none", "neither", "nor", "cannot")
 _DENIALS = {"never": "not", "avoid": "not", "avoiding": "not"}
 _FAILING = "fail"
 # So that "noted" does not become "not".
-_SHORTEST_STEM = 4
+_MIN_STEM = 4
 
 
 def shingles(texts: Iterable[str]) -> Iterator[int]:
-    """A number for every three words that follow each other in a sentence, with its start and its end."""
+    """A hash for every three consecutive words of a sentence, including its start and end marks."""
     for words in sentences(texts):
         yield from _numbers([_START, *words, _END])
 
 
 def sentences(texts: Iterable[str]) -> Iterator[list[str]]:
-    """The words of each sentence or line without inflection, and without the way a prompt dresses them."""
+    """The uninflected words of each sentence or line, without what a prompt adds."""
     for text in texts:
         for sentence in _SENTENCES.split(_unset(text)):
-            bare = _RECALLED.sub("", _DRESS.sub("", _DONT.sub(r"\1not ", sentence)))
+            bare = _RECALLED.sub("", _PROMPT_LABELS.sub("", _DONT.sub(r"\1not ", sentence)))
             if words := [_bare(word) for word in canonical_words(bare)]:
                 yield words
 
@@ -80,7 +80,7 @@ def _unset(text: str) -> str:
 
 
 def traces(spoken: Iterable[Sequence[str]]) -> frozenset[int]:
-    """The shingles of which a text that says one of these sentences has at least one."""
+    """Shingles of which a text that repeats one of these sentences has at least one."""
     return frozenset(
         number
         for words in spoken
@@ -94,39 +94,39 @@ def traces(spoken: Iterable[Sequence[str]]) -> frozenset[int]:
 
 
 def repeats(spoken: Sequence[Sequence[str]], served: Iterable[frozenset[int]]) -> bool:
-    """Whether every sentence that says anything is said by one of the texts that were served, given as shingles."""
-    telling = [words for words in spoken if not all(word in _NOTHING for word in words)]
+    """Whether each meaningful sentence is repeated from one of the served texts, given as shingles."""
+    telling = [words for words in spoken if not all(word in _MEANINGLESS for word in words)]
     known = list(served)
     return bool(telling) and all(any(_says(text, words) for text in known) for words in telling)
 
 
 def _says(served: frozenset[int], words: Sequence[str]) -> bool:
-    """Whether a served text says all of a sentence: in its order, and with nothing left out that turns it around."""
+    """Whether a served text has all of a sentence, in order, and without a negation that it leaves out."""
     runs = list(_runs(served, words))
     if not runs:
         return False
     covered = {place for start, end in runs for place in range(start, end)}
     own = (word for place, word in enumerate(words) if place not in covered)
     return (
-        all(word in _NOTHING for word in own)
+        all(word in _MEANINGLESS for word in own)
         and all(_joined(served, words, one, other) for one, other in pairwise(runs))
-        and not _is_turned_around(served, words, runs[0][0], runs[-1][1])
+        and not _is_negated(served, words, runs[0][0], runs[-1][1])
     )
 
 
 def _runs(served: frozenset[int], words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The places from and to which the sentence goes along with what was served."""
+    """The spans of the sentence that match the served text."""
     place = 0
     while place < len(words):
         end = place + _along(served, words, place)
         if end > place:
             yield place, end
-        # The last words may begin the next run, which then is no sentence that follows this one.
+        # The last words may begin the next run.
         place = max(place + 1, end - _LENGTH + 1)
 
 
 def _along(served: frozenset[int], words: Sequence[str], start: int) -> int:
-    """For how many words from here: at least three in a row, or a whole sentence of fewer."""
+    """How many words match from here: at least three, or a whole shorter sentence."""
     end = start
     while end + _LENGTH <= len(words) and _number(words[end : end + _LENGTH]) in served:
         end += 1
@@ -140,7 +140,7 @@ def _along(served: frozenset[int], words: Sequence[str], start: int) -> int:
 
 
 def _joined(served: frozenset[int], words: Sequence[str], one: tuple[int, int], other: tuple[int, int]) -> bool:
-    """Whether one sentence that was served follows another one, or the same goes on behind a word that says nothing."""
+    """Whether two runs are consecutive sentences, or one sentence with a meaningless word between."""
     if other[0] < one[1]:
         return False
     before, behind = [*words[: one[1]]][-2:], [*words[other[0] :]][:2]
@@ -150,8 +150,8 @@ def _joined(served: frozenset[int], words: Sequence[str], one: tuple[int, int], 
     return (is_ended and is_begun) or goes_on
 
 
-def _is_turned_around(served: frozenset[int], words: Sequence[str], start: int, end: int) -> bool:
-    """Whether what was served denies or limits this, and the sentence does not."""
+def _is_negated(served: frozenset[int], words: Sequence[str], start: int, end: int) -> bool:
+    """Whether the served text negates or limits this, and the sentence does not."""
     if _FAILING in words:
         return False
     first, last = [*words[start : start + 2]], [*words[max(start, end - 2) : end]]
@@ -163,25 +163,25 @@ def _numbers(words: Sequence[str]) -> Iterator[int]:
 
 
 def _number(words: Sequence[str]) -> int:
-    # Zero stands between texts.
+    # Zero separates texts.
     return zlib.crc32(" ".join(words).encode(errors="surrogatepass")) or 1
 
 
 @lru_cache(maxsize=50_000)
 def _bare(word: str) -> str:
-    """The word without its English inflection: calling and called are call, retries and retry one."""
+    """The word without English inflection: calling and called become call."""
     word = _DENIALS.get(word, word)
     if not (word.isascii() and word.isalpha()):
         return word
     for ending in ("ing", "ed"):
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
+        if word.endswith(ending) and len(word) - len(ending) >= _MIN_STEM:
             word = word[: -len(ending)]
             if word[-1] == word[-2] and word[-1] not in "ls":
                 word = word[:-1]
             break
-    if len(word) > _SHORTEST_STEM and word.endswith("e"):
+    if len(word) > _MIN_STEM and word.endswith("e"):
         word = word[:-1]
-    return word[:-1] + "i" if len(word) > _SHORTEST_STEM and word.endswith("y") else word
+    return word[:-1] + "i" if len(word) > _MIN_STEM and word.endswith("y") else word
 
 
-_NOTHING = frozenset(map(_bare, _SAYING_NOTHING.split()))
+_MEANINGLESS = frozenset(map(_bare, _MEANINGLESS_WORDS.split()))

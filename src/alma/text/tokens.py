@@ -1,4 +1,4 @@
-"""Terms: how text is cut into searchable words, the same way for every store."""
+"""Tokenize text into searchable terms, the same way for every store."""
 
 from __future__ import annotations
 
@@ -18,61 +18,58 @@ _MOST_STEMS = 100_000
 _MOST_CHUNKS, _LONGEST_CHUNK = 50_000, 40
 _MOST_LETTERS = 20_000
 
-# ASCII, without case, and spaces for whatever else is neither letter nor digit.
+# ASCII letters and digits in lower case, and spaces for other characters.
 _PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
 _SHORT = 1_000
-# Spaces that stand inside of numbers, which are one word.
+# Spaces inside of numbers.
 _THIN_SPACES = ("\u00a0", "\u202f", "\u2009")
 _CHUNK = re.compile(r"[^ \t\n\r]+")
 _AROUND_WORDS = '.,;:!?()"*'
-# Scripts written without spaces, and Korean, whose particles stand at the end of its words: they are found by pairs of
-# neighbouring characters.
+# Scripts without spaces, and Korean, whose words end in particles: indexed by character bigrams.
 _UNSPACED = re.compile(
     "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
 )
-# What stands behind an apostrophe is an ending or an auxiliary, and says nothing: Anna's, we'll, they're.
+# Endings and auxiliaries after an apostrophe: Anna's, we'll, they're.
 _ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
 _NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
-# Signs without width say where a word may be broken, which letters are tied, or which way to read.
+# Zero-width characters.
 _WITHOUT_WIDTH = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u200e\u200f\u061c\u2060\ufeff"))
 _APOSTROPHES = {**dict.fromkeys(map(ord, "\u2019\u02bc\uff07"), "'"), **_WITHOUT_WIDTH}
-# Quotes and dashes, and the marks of traders, which are no letters of a name.
+# Quotes, dashes and trademark signs.
 _ASIDE = "\u201c\u201d\u201e\u2013\u2014\u2026\u2122\u2120\u00ae\u00a9\u2117"
 _QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, _ASIDE), " "), 0x2010: "-", 0x2011: "-"}
-# The accents of Latin and Greek, which capitals often go without.
+# Accents of Latin and Greek letters.
 _ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
 _ACCENTED = re.compile("[\u00a1\u00bf\u00c0-\u024f]")
-# The vowels of Hebrew and Arabic, the hamza on a letter and the stroke that stretches a word: they may be written, and
-# mostly are not.
+# Optional marks of Hebrew and Arabic: vowels, hamza and tatweel.
 _VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0655\u0670]")
-# Letters whose stroke or tie Unicode does not take for a mark, one whose dots are mostly left out, those of Arabic that
-# are written for each other, and those of Persian that look like them.
+# Letters that Unicode does not decompose, and Arabic and Persian letters that are written for each other.
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"}
     | {"\u0671": "\u0627", "\u0649": "\u064a", "\u0629": "\u0647", "\u06cc": "\u064a", "\u06a9": "\u0643"}
 )
 
-# Names that a sign tells from a letter: C is not C++, and neither is C#.
+# C++ and C# are not C.
 _NAME = r"(?<![\w+#])[a-z]{1,2}(?:\+\+(?!\+)|#(?![\w#]))"
-# Plus and number sign as no text has them once it is folded: an index takes the plain ones for what is between words.
+# Stand-ins for plus and number sign, which full-text indexes take for separators.
 _STAND_INS = str.maketrans({"+": "\uff0b", "#": "\uff03"})
-# Pictures are words of their own; two of the letters that flags are spelled with make one.
+# Emoji are words; two regional indicators make a flag.
 _FLAG = "\U0001f1e6-\U0001f1ff"
 _PICTURE = (
     "\u2300-\u23ff\u2600-\u2767\u2794-\u27bf\u2b00-\u2bff"
     "\U0001f000-\U0001f1e5\U0001f200-\U0001f3fa\U0001f400-\U0001faff"
 )
-# How the sign before it is shown: as text or picture, on a key, in which colour of skin.
+# Variation selectors, keycaps and skin tones.
 _STYLES = dict.fromkeys((0xFE0E, 0xFE0F, 0x20E3, *range(0x1F3FB, 0x1F400)))
 _NAMES = re.compile(f"({_NAME})")
 _SIGNS = re.compile(f"([{_FLAG}]{{2}}|[{_PICTURE}]|{_NAME})")
-# Whether there may be any of these, before the text is folded.
+# A quick check for these before folding.
 _MAYBE_SIGNS = re.compile(
     f"[#\ufe5f\uff03]|[+\ufe62\uff0b\u207a\u208a]{{2}}|[{_FLAG}{_PICTURE}{''.join(map(chr, _STYLES))}]"
 )
 
-# Function words, question words and auxiliaries: every text has them, so that they find nothing.
+# Function words, question words and auxiliaries, which find nothing.
 _FUNCTION_WORDS = """
 a about above after again all also am an and any are aren arent as at be because been before being below between both
 but by can cannot cant could couldnt did didnt do does doesnt doing dont down during each either else ever few for from
@@ -95,25 +92,25 @@ def terms(text: str) -> list[str]:
 
 
 def stored_terms(text: str) -> list[str]:
-    """The words that a text is found by: names, compounds and numbers in all pieces that they may be asked for in."""
+    """The terms to index for a text: names, compounds and numbers in all their forms."""
     return list(chain.from_iterable(map(_stored_chunks.__getitem__, _chunks(text))))
 
 
 def spaced_terms(text: str) -> str:
-    """The words that a text is found by, with spaces between them."""
+    """The terms to index, joined by spaces."""
     return " ".join(stored_terms(text))
 
 
 def _chunks(text: str) -> list[str]:
-    """What stands between spaces, which no word reaches across."""
+    """The parts of a text between spaces."""
     if not text.isascii() and any(space in text for space in _THIN_SPACES):
         return _CHUNK.findall(text)
     return text.split()
 
 
 def query_terms(text: str) -> list[str]:
-    """The different terms of a question, without the words that every text has; if there are no others, with them."""
-    # A question is cut again for every kind of memory that is looked for.
+    """The distinct terms of a query without stop words, or with them when there are no others."""
+    # Cached, as a query is tokenized for every kind of memory.
     return list(_remembered_query_terms(text) if len(text) <= _SHORT else _query_terms(text))
 
 
@@ -128,18 +125,18 @@ _remembered_query_terms = lru_cache(maxsize=256)(_query_terms)
 
 
 def searched_terms(text: str) -> list[str]:
-    """What is looked for to answer a question: its terms, and those of its compounds in one piece."""
+    """The terms to search for a query: its own, and those of its compounds."""
     return list(dict.fromkeys((*query_terms(text), *compounds_of(text))))
 
 
 def compounds_of(text: str) -> dict[str, frozenset[str]]:
-    """What says the same as terms of a question in another form, as a term, each with these terms.
+    """Other forms of terms of a query, each with the terms it stands for.
 
     That is a compound in one piece, and an abbreviation in full or the other way round.
     """
     asked = frozenset(query_terms(text))
     found = {other: frozenset((term,)) for term, other in _other_forms().items() if term in asked}
-    # Most questions have no compounds.
+    # Most queries have no compounds.
     if "-" in text or not text.isascii():
         wholes = ((term, pieces) for whole, pieces in wholes_in(text) for term in terms(whole))
         found |= {term: asked.intersection(terms(pieces)) for term, pieces in wholes}
@@ -148,7 +145,7 @@ def compounds_of(text: str) -> dict[str, frozenset[str]]:
 
 @cache
 def _other_forms() -> dict[str, str]:
-    """The terms of abbreviations and of what they stand for, each with the other."""
+    """The terms of abbreviations and of their long forms, each with the other."""
     pairs = [
         (short_term, long_term)
         for short, long in ABBREVIATIONS.items()
@@ -159,23 +156,23 @@ def _other_forms() -> dict[str, str]:
 
 
 def is_foreign(text: str) -> bool:
-    """Whether a text in Latin letters is in another language than English, as far as its function words tell."""
+    """Whether a text in Latin letters is in a language other than English, by its function words."""
     return bool(_foreign(text, _words(text)))
 
 
 def is_english(text: str) -> bool:
-    """Whether a text is in English, as far as its function words tell; one without any is in no language."""
+    """Whether a text is in English, by its function words; a text without any is not."""
     words = _words(text)
     return only_english(words, STOP_WORDS) and not _foreign(text, words)
 
 
 def _foreign(text: str, words: Sequence[str]) -> frozenset[str]:
-    """The function words of the language of a text that is not in English."""
+    """The function words of the language of a foreign text."""
     return function_words_of(words, STOP_WORDS, accented=_ACCENTED.search(text) is not None)
 
 
 def words_by_term(text: str) -> dict[str, str]:
-    """The telling words of a text in order, each under its term; the first word met stands for a term."""
+    """The content words of a text in order, by term; the first word of a term counts."""
     found: dict[str, str] = {}
     for word in _words(text):
         if word not in STOP_WORDS:
@@ -190,7 +187,7 @@ def _words(text: str, *, alone: bool = False, in_pieces: bool = False) -> list[s
     So would names `in_pieces`.
     """
     if not text.isascii():
-        # Quotes and dashes are often all that is not plain, and stand between words as plain ones do.
+        # Quotes and dashes are often the only characters that are not ASCII.
         text = text.translate(_QUOTES_AND_DASHES)
     if may_have_joints(text):
         text = in_all_pieces(text) if in_pieces else in_one_piece(text)
@@ -206,12 +203,12 @@ def _words(text: str, *, alone: bool = False, in_pieces: bool = False) -> list[s
 
 
 def _may_have_names(text: str) -> bool:
-    # Most texts have neither sign, which is seen at once.
+    # A quick check, as most texts have neither sign.
     return "#" in text or "++" in text
 
 
 def _apart(signs: re.Pattern[str], text: str, cut: Callable[[str], list[str]]) -> list[str]:
-    """The words of a text with signs that are words, each in its place."""
+    """The words of a text in which some signs are words."""
     words: list[str] = []
     for i, part in enumerate(signs.split(text)):
         if i % 2:
@@ -230,7 +227,7 @@ def _lettered(folded: str, alone: bool) -> list[str]:
 
 
 class _Letters(dict[int, int]):
-    """Every character that words are made of as itself, with its marks, digits as ours, and a space for any other."""
+    """Letters and marks as they are, decimal digits in ASCII, and spaces for other characters."""
 
     def __missing__(self, code: int) -> int:
         character = chr(code)
@@ -246,18 +243,18 @@ _letters = _Letters()
 
 
 def _without_punctuation(text: str) -> str:
-    """ASCII in lower case, with spaces for what stands between its words."""
+    """ASCII text in lower case with spaces for punctuation."""
     plain = _without_apostrophes(text.lower()) if "'" in text else text
     return plain.encode("ascii").translate(_PLAIN).decode("ascii")
 
 
 def _without_apostrophes(text: str) -> str:
-    """Don't becomes dont, Anna's becomes anna; any other apostrophe stands between two words."""
+    """Don't becomes dont, Anna's becomes anna; other apostrophes separate words."""
     return _ENDING.sub("", _NEGATION.sub("t", text))
 
 
 def _folded(text: str) -> str:
-    """Without case and width, and without marks that the same word may have or not; other marks make other letters."""
+    """The text without case, width and optional marks."""
     plain = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).casefold()
     bare = _VOWELS.sub("", _ACCENTS.sub("", unicodedata.normalize("NFKD", plain)))
     return unicodedata.normalize("NFKC", bare).translate(_LETTERS)
@@ -280,7 +277,7 @@ def _split(word: str, alone: bool) -> list[str]:
 
 
 class _Stems(dict[str, str]):
-    """The term of each word met so far: its English stem, itself if it has other letters or digits, or its pieces."""
+    """A cache of terms by word: the English stem, the word itself if it has other letters, or its pieces."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -297,18 +294,18 @@ class _Stems(dict[str, str]):
         return stem
 
     def _stem(self, word: str) -> str:
-        # A stemmer works for one thread at a time.
+        # The stemmer is not thread-safe.
         with self._lock:
             self.prepare()
             stem: str = self._stemmer.stemWord(word)
         return stem
 
     def prepare(self) -> None:
-        """Load the stemmer, at the latest when the first word is cut: importing the records stays free of it."""
+        """Load the stemmer; without this call, the first word does."""
         if self._stemmer is None:
             import Stemmer
 
-            # Without a cache of its own, which would only repeat this one.
+            # Without its cache, which would repeat this one.
             self._stemmer = Stemmer.Stemmer("english", 0)
 
 
@@ -317,7 +314,7 @@ _stem_of = _stems.__getitem__
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
-    """The terms of each chunk met so far: texts repeat their words, and most of the work is to cut a new one."""
+    """A cache of terms by chunk, as texts repeat their words."""
 
     def __init__(self, *, in_pieces: bool) -> None:
         super().__init__()
@@ -338,10 +335,10 @@ class _Chunks(dict[str, tuple[str, ...]]):
 
 
 def _is_one_word(bare: str) -> bool:
-    """Whether it is seen at once that this is one word: plain letters and digits, a capital only at the beginning."""
+    """Whether this is one word by a quick check: ASCII letters and digits, a capital only at the beginning."""
     return bare.isascii() and bare.isalnum() and (bare[1:].islower() or bare.isdigit())
 
 
 _read_chunks, _stored_chunks = _Chunks(in_pieces=False), _Chunks(in_pieces=True)
 prepare_to_cut = _stems.prepare
-"""Load what cutting words needs, so that the first text does not wait for it."""
+"""Load the stemmer, so that the first text does not wait for it."""

@@ -1,4 +1,4 @@
-"""Joining: names and numbers that are written in one piece here and in several there, so that either finds both.
+"""Written forms of words: compounds, names, numbers and abbreviations, so that one form finds the other.
 
 What a store indexes has more words than are written: the parts of a name like `getUserName`, and `backend` where
 *back-end* stands. A question has not, or else a text that answers it would seem to lack some of them; `wholes_in` tells
@@ -14,7 +14,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 _SMALL = "a-zß-öø-ÿа-яёα-ω"
 _CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 _LETTER = _SMALL + _CAPITAL
-# A name has a hump where a capital follows a small letter or digit, and where an abbreviation ends: HTTPServer.
+# A camel-case boundary: a capital after a small letter or digit, or the end of an abbreviation (HTTPServer).
 _HUMP = f"[{_SMALL}0-9][{_CAPITAL}]|[{_CAPITAL}]{{2}}[{_SMALL}]{{2}}"
 _NAME = re.compile(f"(?<![{_LETTER}0-9])(?=[{_LETTER}0-9]*?(?:{_HUMP}))[{_LETTER}0-9]{{3,64}}(?![{_LETTER}0-9])")
 _PART = re.compile(
@@ -23,15 +23,14 @@ _PART = re.compile(
 _SHORT_NAME = 20
 _SHORTEST_PART = 2
 _LONGEST_JOINED = 64
-# A letter that another word goes with: e-mail, x-ray.
+# A letter joined to a word: e-mail, x-ray.
 _LETTERED = re.compile(f"(?<![\\w-])([{_LETTER}])-([{_LETTER}]{{3,}})(?![\\w-])")
-# These, what underscores hold together, and two short words with a hyphen: user_name, gpt-4, back-end. Longer ones are
-# hardly ever written in one piece, and would only make texts longer.
+# Those, words joined by underscores, and two short words with a hyphen: user_name, gpt-4, back-end.
 _COMPOUND = re.compile(
     f"(?<![\\w-])(?:[{_LETTER}][{_LETTER}0-9]*(?:_[{_LETTER}0-9]+){{1,5}}|[{_LETTER}]-[{_LETTER}]{{3,}}"
     f"|(?=[{_LETTER}0-9-]{{3,9}}(?![\\w-]))[{_LETTER}][{_LETTER}0-9]*-[{_LETTER}0-9]+)(?![\\w-])"
 )
-# What a question may have in two pieces, however long: nobody's text gets longer for that.
+# In a question, hyphenated words of any length.
 _TWO_PIECES = re.compile(f"(?<![\\w-])([{_LETTER}]{{2,}})[-\u2010\u2011]([{_LETTER}]{{2,}})(?![\\w-])")
 _MOST_WHOLES = 8
 # 1,000 as it is written in several countries and in code.
@@ -40,7 +39,7 @@ _NUMBER = re.compile(rf"(?<![\w.,'])\d{{1,3}}(?:{_GROUPS}\d{{3}})+(?![\d,_'])")
 _BETWEEN = re.compile(rf"[-]|{_GROUPS}")
 
 
-# Capitals, small letters, digits and what groups them as one sign each, to see at once what there may be.
+# One character for each class, for a quick check.
 _LIKE = {**dict.fromkeys(ascii_uppercase, "A"), **dict.fromkeys(ascii_lowercase, "a"), **dict.fromkeys(digits, "0")}
 _LIKE |= {",": ",", "'": ","}
 _KINDS = "".join(_LIKE.get(chr(code), " ") for code in range(256)).encode()
@@ -48,7 +47,7 @@ _GROUPED = b"0,0"
 
 
 def may_have_joints(text: str) -> bool:
-    """Whether a text may have anything that is written in other pieces elsewhere."""
+    """Whether a text may have compounds, names or grouped numbers."""
     if "-" in text or "_" in text:
         return True
     kinds = _kinds(text)
@@ -56,7 +55,7 @@ def may_have_joints(text: str) -> bool:
 
 
 def in_all_pieces(text: str) -> str:
-    """A text to be found: behind each name its parts, behind each compound and number what it is in one piece."""
+    """A text to index: names are followed by their parts, compounds and numbers by their joined form."""
     kinds = _kinds(text)
     if _has_humps(kinds):
         text = _NAME.sub(_with_parts, text)
@@ -66,12 +65,12 @@ def in_all_pieces(text: str) -> str:
 
 
 def in_one_piece(text: str) -> str:
-    """A text to be compared or asked: numbers as one, *email* for *e-mail*, and *tshirt shirt* for *t-shirt*."""
+    """A query: numbers joined, *email* for *e-mail*, and *tshirt shirt* for *t-shirt*."""
     return _NUMBER.sub(_whole, _LETTERED.sub(_as_one, text))
 
 
 def wholes_in(question: str) -> list[tuple[str, str]]:
-    """The compounds of a question in one piece, each with its pieces: *back-end* may stand in a text as *backend*."""
+    """The compounds of a query joined, each with its parts: *backend* for *back-end*."""
     found = islice(_TWO_PIECES.finditer(question), _MOST_WHOLES)
     return [(match[1] + match[2], f"{match[1]} {match[2]}") for match in found]
 
@@ -132,7 +131,7 @@ _AROUND = ".,;:!?()[]{}\"'`"
 
 
 def spelled_out(text: str) -> str:
-    """The text with its abbreviations in full: a model learned few of them."""
+    """The text with abbreviations in full, as embedding models know few of them."""
     words = text.split()
     full = [ABBREVIATIONS.get(word.strip(_AROUND).casefold()) for word in words]
     if not any(full):

@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -39,8 +40,8 @@ from alma.model.learning import Heuristic  # noqa: E402
 from alma.model.query import EVERYTHING, In  # noqa: E402
 from alma.model.scope import Scope  # noqa: E402
 from alma.storage.base import StorageBackend  # noqa: E402
-from alma.storage.reading import inside  # noqa: E402
-from alma.storage.sql.transaction import SqlTransaction  # noqa: E402
+from alma.storage.queries import inside  # noqa: E402
+from alma.storage.sql.backend import SqlBackend  # noqa: E402
 from alma.text.tokens import query_terms  # noqa: E402
 
 PROJECT, AGENTS, LIMIT = "bench", 100, 100
@@ -119,34 +120,34 @@ class Line:
 # ---------------------------------------------------------------------- any of the words
 
 
-def any_of_the_words(tx: SqlTransaction, question: str, scope: Scope, limit: int, only: Sequence[str] = ()) -> Found:
+def any_of_the_words(backend: SqlBackend, question: str, scope: Scope, limit: int, only: Sequence[str] = ()) -> Found:
     """The records with any of the words, each of them scored; where ids are given, the scores of these alone."""
-    condition, values = tx.dialect.kind(Heuristic.spec).condition(inside(Heuristic.spec, scope, EVERYTHING))
+    condition, values = backend.dialect.kind(Heuristic.spec).condition(inside(Heuristic.spec, scope, EVERYTHING))
     if only:
         ids = In("id", only)
-        condition, values = tx.dialect.kind(Heuristic.spec).condition(inside(Heuristic.spec, scope, ids))
-    words = [f'"{word}"' if tx.dialect.name == "sqlite" else f"'{word}'" for word in query_terms(question)]
-    if tx.dialect.name == "sqlite":
+        condition, values = backend.dialect.kind(Heuristic.spec).condition(inside(Heuristic.spec, scope, ids))
+    words = [f'"{word}"' if backend.dialect.name == "sqlite" else f"'{word}'" for word in query_terms(question)]
+    if backend.dialect.name == "sqlite":
         source = "heuristics_fts CROSS JOIN heuristics ON heuristics.seq = heuristics_fts.rowid"
         sql = (
             f"SELECT heuristics.id, -bm25(heuristics_fts, 1.0, 1.0, 0.0) AS score FROM {source} "
             f"WHERE heuristics_fts MATCH :question AND {condition} ORDER BY score DESC, heuristics.id LIMIT :most"
         )
-        return tx.rows(sql, {**values, "question": " OR ".join(words), "most": limit})
+        return backend.rows(sql, {**values, "question": " OR ".join(words), "most": limit})
     sql = (
         "SELECT id, ts_rank(search, %(question)s::tsquery)::float8 AS score FROM alma_heuristics "
         f"WHERE search @@ %(question)s::tsquery AND {condition} ORDER BY score DESC, id LIMIT %(most)s"
     )
-    return tx.rows(sql, {**values, "question": " | ".join(words), "most": limit})
+    return backend.rows(sql, {**values, "question": " | ".join(words), "most": limit})
 
 
-def overlap(tx: SqlTransaction, ours: Found, question: str, scope: Scope) -> float:
+def overlap(backend: SqlBackend, ours: Found, question: str, scope: Scope) -> float:
     """The share of our first ten whose exact score is among the ten highest; records of the same score are equal."""
-    best = any_of_the_words(tx, question, scope, 10)
+    best = any_of_the_words(backend, question, scope, 10)
     if not best:
         return 1.0
     first = [key for key, _ in ours[:10]]
-    scores = dict(any_of_the_words(tx, question, scope, 10, only=first)) if first else {}
+    scores = dict(any_of_the_words(backend, question, scope, 10, only=first)) if first else {}
     lowest = best[-1][1] * (1 - 1e-6)
     return sum(score >= lowest for score in scores.values()) / len(best)
 
@@ -163,9 +164,11 @@ def measured(
         asking = [(question, scope) for (_, question), scope in zip(questions, scopes, strict=True)]
         clocks, processors = _timed(lambda q, s: store.matching_ids(Heuristic, q, s, limit=LIMIT), asking)
         with store.snapshot() as tx:
-            assert isinstance(tx, SqlTransaction)
-            shares = [overlap(tx, store.matching_ids(Heuristic, q, s, limit=LIMIT), q, s) for q, s in asking[:exact]]
-            slow, slow_processors = _timed(lambda q, s: any_of_the_words(tx, q, s, LIMIT), asking[:exact])
+            assert isinstance(tx.backend, SqlBackend)
+            exactly = partial(any_of_the_words, tx.backend)
+            found = ((store.matching_ids(Heuristic, q, s, limit=LIMIT), q, s) for q, s in asking[:exact])
+            shares = [overlap(tx.backend, *each) for each in found]
+            slow, slow_processors = _timed(partial(exactly, limit=LIMIT), asking[:exact])
         share = float(np.mean(shares)) if name == "sqlite" else None
         yield _line(name, corpus, asked, "matching_ids", clocks, processors, share)
         yield _line(name, corpus, asked, "OR", slow, slow_processors, None)

@@ -18,7 +18,7 @@ from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import Order
 from alma.model.scope import Scope
-from alma.storage.chain import digest_before_erasure
+from alma.storage.audit import digest_before_erasure
 from alma.transfer import backup_store, export_store
 from tests.faces.rest import client_of, memory_at, place_of, served
 

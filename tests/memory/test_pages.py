@@ -20,8 +20,8 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.router import INSTRUCTION_TYPES
 from alma.storage.base import Query, StorageBackend
-from alma.storage.reading import inside
-from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.queries import inside
+from alma.storage.sql.backend import SqlBackend
 from alma.storage.sqlite_local import SQLiteStorage
 
 SHOP = Scope(project_id="shop")
@@ -132,10 +132,10 @@ def plan(
     cls: type[Record] = Memory,
 ) -> str:
     with store.snapshot() as tx:
-        assert isinstance(tx, SqlTransaction)
+        assert isinstance(tx.backend, SqlBackend)
         query = Query(cls.spec, inside(cls.spec, scope, where), order, 50, after)
-        sql, values = tx.dialect.kind(cls.spec).select(query, "model")
-        return "\n".join(row[3] for row in tx.rows(f"EXPLAIN QUERY PLAN {sql}", values))
+        sql, values = tx.backend.dialect.kind(cls.spec).select(query, "model")
+        return "\n".join(row[3] for row in tx.backend.rows(f"EXPLAIN QUERY PLAN {sql}", values))
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ from alma.model.governance import Attribution, AuditEvent
 from alma.model.memory import Memory
 from alma.model.query import Order
 from alma.model.scope import Scope
+from alma.storage.audit import ChainHead, chained
 from alma.storage.base import StorageBackend
-from alma.storage.chain import ChainHead, placed
 from alma.storage.migrations.base import known_migrations
 from alma.testing import builders as make
 from tests.relations.conftest import Tamper
@@ -154,7 +154,7 @@ def test_an_inserted_event_is_named(database: StorageBackend, tamper: Tamper) ->
 def test_an_event_appended_with_a_right_hash_lies_behind_the_head(database: StorageBackend, tamper: Tamper) -> None:
     last = a_log_of(database, 1)[-1]
     forged = {**last.values(), "id": None, "user_id": "eve"}
-    (event,), _ = placed([forged], ChainHead(last.chain or 0, last.chain_position or 0, last.chain_hash or ""))
+    (event,), _ = chained([forged], ChainHead(last.chain or 0, last.chain_position or 0, last.chain_hash or ""))
     tamper(
         "INSERT INTO audit_log (id, user_id, session_id, agent_id, action, resource_type, resource_id, success, "
         "ip_address, user_agent, created_at, chain, chain_position, chain_hash) "
@@ -171,7 +171,7 @@ def test_a_log_that_was_redone_as_a_whole_is_told_by_heads_kept_elsewhere(
     trail = AuditTrail(database)
     events = a_log_of(database, 2)
     kept = trail.heads()
-    (only,), head = placed([events[0].values()], ChainHead(events[0].chain or 0))
+    (only,), head = chained([events[0].values()], ChainHead(events[0].chain or 0))
     tamper(f"DELETE FROM audit_log WHERE id = {events[1].id}")
     chains = "audit_chains" if "alma.db" in str(getattr(database, "path", "")) else "alma_audit_chains"
     tamper(f"UPDATE {chains} SET length = 1, hash = '{head.hash}'")

@@ -22,8 +22,8 @@ from alma.model.query import And
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.workspace import Project, Session
+from alma.storage.audit import statement
 from alma.storage.base import StorageBackend
-from alma.storage.chain import statement
 from alma.testing import builders as make
 from alma.transfer import export_store, import_store, verify_export
 from alma.transfer.parcels import STAYING, TRAVELLING

@@ -13,8 +13,8 @@ import pytest
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, Has, In, Or, Predicate
 from alma.model.scope import Scope
+from alma.storage.sqlite.backend import SQLiteBackend
 from alma.storage.sqlite.narrowing import narrowest
-from alma.storage.sqlite.transaction import SQLiteTransaction
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 from alma.vectors.mapped import MappedIndex
@@ -87,8 +87,8 @@ def test_a_deleted_record_is_not_found_through_a_filter(store: SQLiteStorage, tm
 
 def lead(store: SQLiteStorage, where: Predicate, most: int) -> str | None:
     with store.snapshot() as tx:
-        assert isinstance(tx, SQLiteTransaction)
-        found = narrowest(tx, Memory.spec, where, most)
+        assert isinstance(tx.backend, SQLiteBackend)
+        found = narrowest(tx.backend, Memory.spec, where, most)
         return None if found is None else found.sql
 
 

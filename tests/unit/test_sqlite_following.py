@@ -11,16 +11,11 @@ from hypothesis import strategies as st
 
 from alma import clock
 from alma.memory.audit import AuditTrail
-from alma.model.governance import Attribution
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import And, Compare, Order
 from alma.model.scope import Scope
-from alma.storage.audit import audit_event
-from alma.storage.chain import statement
-from alma.storage.document import timestamp_text
-from alma.storage.primitives import Query
+from alma.storage.backend import Query
 from alma.storage.sql.statements import Dialect
-from alma.storage.sqlite.events import event_form
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 
@@ -88,15 +83,6 @@ def test_a_projection_registered_by_another_process_hears_of_what_follows(store:
     reason=st.none() | st.text(min_size=1).filter(lambda text: "\x00" not in text and not text.isspace()),
     agent=st.none() | st.sampled_from(["helena", 'He"lena', "Jörg\\"]),
 )
-def test_the_statement_of_an_event_is_the_same_in_one_piece_and_in_parts(
-    key: str, reason: str | None, agent: str | None
-) -> None:
-    by, moment = Attribution(agent=agent, reason=reason), clock.now()
-    form = event_form(by, "create", "outcome")
-    whole = statement(audit_event("outcome", "create", [key], by, moment))
-    assert form.statement(key, timestamp_text(moment)) == whole
-
-
 def test_the_newest_outcomes_of_a_lesson_are_read_from_an_index_in_its_order(store: SQLiteStorage) -> None:
     names, order = ("success", "timestamp"), (Order("timestamp", "desc"),)
     scope = Scope(project_id="shop", agent="helena")

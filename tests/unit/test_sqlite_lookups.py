@@ -12,7 +12,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Or, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.sql.backend import SqlBackend
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 
@@ -25,9 +25,9 @@ def store(tmp_path: Path) -> Iterator[SQLiteStorage]:
 
 def plan(store: SQLiteStorage, cls: type[Record], where: Predicate) -> str:
     with store.snapshot() as tx:
-        assert isinstance(tx, SqlTransaction)
-        sql, values = tx.dialect.kind(cls.spec).count(where)
-        return "\n".join(row[3] for row in tx.rows(f"EXPLAIN QUERY PLAN {sql}", values))
+        assert isinstance(tx.backend, SqlBackend)
+        sql, values = tx.backend.dialect.kind(cls.spec).count(where)
+        return "\n".join(row[3] for row in tx.backend.rows(f"EXPLAIN QUERY PLAN {sql}", values))
 
 
 OWNED = And(Compare("project_id", "eq", "p"), In("agent", ["a"]))
@@ -102,7 +102,7 @@ def test_what_something_else_wrote_without_words_is_there(store: SQLiteStorage) 
     kept = make.a_heuristic()
     store.save(kept)
     with store.transaction() as tx:
-        assert isinstance(tx, SqlTransaction)
-        tx.rows("INSERT INTO heuristics_fts(heuristics_fts) VALUES ('delete-all')", {})
+        assert isinstance(tx.backend, SqlBackend)
+        tx.backend.rows("INSERT INTO heuristics_fts(heuristics_fts) VALUES ('delete-all')", {})
     with store.snapshot() as tx:
         assert tx.find(Heuristic, Scope.everywhere()) == [kept]

@@ -16,8 +16,8 @@ from alma.errors import ValidationError
 from alma.events.background import Background
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
 from alma.model.common import checked_part
-from alma.storage.changes import Change
 from alma.storage.records import RecordStore
+from alma.storage.transactional import Change
 
 if TYPE_CHECKING:
     import asyncio

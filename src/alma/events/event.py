@@ -12,7 +12,7 @@ from alma.clock import new_id, now
 from alma.errors import ValidationError
 from alma.model.common import checked_name
 from alma.model.fields import JsonObject
-from alma.storage.changes import Change
+from alma.storage.transactional import Change
 
 
 class MemoryEventType(StrEnum):

@@ -28,8 +28,8 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retry import LONGEST_WAIT_SECONDS, Failure
 from alma.storage.base import StorageBackend, checked_storage
+from alma.storage.history import record_of
 from alma.storage.outbox import Mark
-from alma.storage.versions import record_of
 
 
 class WebhookManager(Closeable):

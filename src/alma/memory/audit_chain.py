@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from alma.model.governance import AuditEvent
+from alma.storage.audit import digest, digest_before_erasure, seal
 from alma.storage.base import ChainHead
-from alma.storage.chain import digest, digest_before_erasure, seal
 
 Tampering = Literal["changed", "removed", "inserted"]
 # The key under which the event of an erasure lists the events whose details were erased, each with its seal.

@@ -19,8 +19,8 @@ from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, Project
 from alma.model.query import And, Compare, Has, In
 from alma.model.record import OnDelete, Record
 from alma.model.scope import Scope
+from alma.storage.audit import seal, without_details
 from alma.storage.base import StorageBackend, Transaction
-from alma.storage.chain import seal, without_details
 from alma.storage.document import from_document, to_document
 from alma.vectors.base import VectorIndex
 

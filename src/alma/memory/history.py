@@ -25,7 +25,7 @@ from alma.model.relations import Relation
 from alma.model.scope import Scope, open_to, visible
 from alma.retrieval.supersession import EDGES, true_from
 from alma.retrieval.writing import join_space
-from alma.storage import versions
+from alma.storage import history
 from alma.storage.base import Hit, StorageBackend, Transaction, checked_storage
 from alma.storage.document import to_document
 from alma.storage.nearest import cosines
@@ -90,7 +90,7 @@ class History:
     def versions(self, cls: type[T], record_id: str, scope: Scope) -> list[Version[T]]:
         """The versions of a record inside the scope, oldest first; also of a deleted record."""
         rows = self._storage.history(cls, record_id, scope)
-        records = [versions.record_of(row, cls, None) for row in rows]
+        records = [history.record_of(row, cls, None) for row in rows]
         if cls is Memory and any(record is not None and not matches(open_to(scope), record) for record in records):
             return []
         before = [None, *records[:-1]]

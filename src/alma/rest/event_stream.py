@@ -33,7 +33,7 @@ from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
 from alma.rest.responses import ArgumentError, HttpError
 from alma.storage.base import StorageBackend, Transaction
-from alma.storage.versions import record_of
+from alma.storage.history import record_of
 
 Valid = Callable[[], bool]
 T = TypeVar("T")

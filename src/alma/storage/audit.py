@@ -2,12 +2,131 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from operator import itemgetter
+from typing import Any, NamedTuple
 
-from alma.model.governance import Attribution
+from alma.model.governance import Attribution, AuditEvent
 from alma.model.record import Record, RecordSpec
+from alma.storage.document import timestamp_text
+
+_GIVEN_BY_THE_STORE = ("id", "chain", "chain_position", "chain_hash")
+_NAMES = [field.name for field in AuditEvent.spec.primary if field.name not in _GIVEN_BY_THE_STORE]
+_said = itemgetter(*_NAMES)
+_MOMENT, _DETAILS, _ERROR = map(_NAMES.index, ("created_at", "details_json", "error_message"))
+_ERASED = "erased"
+_ERASED_TEXT = "erased, SHA-256 "
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode
+
+
+class ChainHead(NamedTuple):
+    """Where a chain ends: how many events it has and the last one's hash, empty while there is none.
+
+    `unchained` is how many events the store had before it kept chains; the first chain remembers it.
+    """
+
+    chain: int
+    length: int = 0
+    hash: str = ""
+    unchained: int = 0
+
+
+class ChainTable(ABC):
+    """The heads inside one transaction."""
+
+    @abstractmethod
+    def take(self) -> ChainHead:
+        """A head that no other transaction is moving, and none can until this one ends."""
+
+    @abstractmethod
+    def move(self, head: ChainHead) -> None:
+        """Write down where a chain that was taken ends now."""
+
+    @abstractmethod
+    def heads(self) -> list[ChainHead]:
+        """Every head there is, by number."""
+
+
+def chained(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[dict[str, Any]], ChainHead]:
+    """The values of events with their places behind the head, and where the chain ends then."""
+    placed: list[dict[str, Any]] = []
+    for values in events:
+        head = following(head, statement(values))
+        placed.append({**values, "chain": head.chain, "chain_position": head.length, "chain_hash": head.hash})
+    return placed, head
+
+
+def following(head: ChainHead, said: str) -> ChainHead:
+    """Where a chain ends after one more event, of which this is the statement."""
+    length = head.length + 1
+    return ChainHead(head.chain, length, _digest(said, head.chain, length, head.hash), head.unchained)
+
+
+def digest(event: AuditEvent, before: str) -> str:
+    """The hash that an event at its place must have behind the hash before it."""
+    return _digest(statement(event.values()), event.chain, event.chain_position, before)
+
+
+def digest_before_erasure(event: AuditEvent, before: str) -> str:
+    """The hash that an event has which was written when the hash covered the details themselves."""
+    said = _encode(_what_is_said(event.values()))
+    return _digest(said, event.chain, event.chain_position, before)
+
+
+def seal(event: AuditEvent) -> str:
+    """A digest of all that an event says, by which a later event can vouch for it."""
+    return hashlib.sha256(f"{event.chain}\n{event.chain_position}\n{statement(event.values())}".encode()).hexdigest()
+
+
+def without_details(event: AuditEvent) -> AuditEvent:
+    """The event with digests in the place of its details and its error message."""
+    said = _erasable(_what_is_said(event.values()))
+    details = None if said[_DETAILS] is None else {_ERASED: said[_DETAILS]}
+    error = None if said[_ERROR] is None else f"{_ERASED_TEXT}{said[_ERROR]}"
+    return event.replace(details_json=details, error_message=error)
+
+
+def _digest(said: str, chain: int | None, position: int | None, before: str) -> str:
+    return hashlib.sha256(f"{before}\n{chain}\n{position}\n{said}".encode()).hexdigest()
+
+
+def statement(values: Mapping[str, Any]) -> str:
+    """What is hashed of an event: the same before it was stored and after it was read back, from any store."""
+    return _encode(_erasable(_what_is_said(values)))
+
+
+def _what_is_said(values: Mapping[str, Any]) -> list[Any]:
+    said = list(_said(values))
+    said[_MOMENT] = timestamp_text(said[_MOMENT])
+    if said[_DETAILS] is not None:
+        said[_DETAILS] = _without_negative_zeros(said[_DETAILS])
+    return said
+
+
+def _erasable(said: list[Any]) -> list[Any]:
+    """What is said with digests in the place of what can be erased; where it was erased, they are there already."""
+    details, error = said[_DETAILS], said[_ERROR]
+    if details is not None:
+        is_erased = isinstance(details, dict) and details.keys() == {_ERASED}
+        said[_DETAILS] = details[_ERASED] if is_erased else hashlib.sha256(_encode(details).encode()).hexdigest()
+    if error is not None:
+        is_erased = error.startswith(_ERASED_TEXT)
+        said[_ERROR] = error.removeprefix(_ERASED_TEXT) if is_erased else hashlib.sha256(error.encode()).hexdigest()
+    return said
+
+
+def _without_negative_zeros(value: Any) -> Any:
+    """JSONB keeps decimals, and those know no negative zero."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, dict):
+        return {key: _without_negative_zeros(item) for key, item in value.items()}
+    return [_without_negative_zeros(item) for item in value] if isinstance(value, list) else value
+
 
 _IDS_PER_AUDIT_EVENT = 500
 

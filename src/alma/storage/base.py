@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from alma.model.common import checked_part
-from alma.storage.chain import ChainHead, ChainTable
+from alma.storage.audit import ChainHead, ChainTable
+from alma.storage.backend import TEXT_LENGTH, Backend, Hit, Query, Reads, RecordVector
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.primitives import TEXT_LENGTH, Hit, Query, Reads, RecordVector
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.traversal import Direction, Reached, Walk
@@ -15,6 +15,7 @@ from alma.storage.typed import TypedMemories
 __all__ = [
     "DEFAULT_MODEL",
     "TEXT_LENGTH",
+    "Backend",
     "Capability",
     "ChainHead",
     "ChainTable",
@@ -71,8 +72,8 @@ class StorageBackend(TypedMemories):
 
     What a store does not do: decide who may learn, decay, rank by anything but the match itself, or compute embeddings.
 
-    A subclass implements `_begin`, `_generation` and `close`, and a `Transaction` with its primitives; the operations
-    on records (`RecordStore`) and ALMA's named methods (`TypedMemories`) are written once on those.
+    A subclass implements `_begin`, which opens a `Backend`, `_generation` and `close`; the operations on records
+    (`RecordStore`, `Transaction`) and ALMA's named methods (`TypedMemories`) are written once on the backend.
     """
 
 

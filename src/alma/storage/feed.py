@@ -55,32 +55,35 @@ class VectorFeed:
     refuses all of this; `Capability.VECTOR_FEED` says which has one.
     """
 
-    def feed_name(self) -> str:
+    def name(self) -> str:
         """What tells this feed from that of every other store, however alike they are; that of a copy has its name."""
         raise _unsupported()
 
-    def vector_position(self) -> int:
+    def position(self) -> int:
         """The last position that was given; 0 before the first."""
         raise _unsupported()
 
-    def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
+    def after(self, model: str, position: int, limit: int) -> list[StoredVector]:
         """Up to so many of a model's vectors behind a position, in order."""
         raise _unsupported()
 
-    def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+    def at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
         """Those of these positions that still hold a vector of the question's kind and model, in no order."""
         raise _unsupported()
 
-    def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+    def inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
         """The positions of all vectors whose records fulfil the question, in no order; expired ones may be among them.
 
         None where there are more than so many, and with `known` where it would take to look for them.
         """
         raise _unsupported()
 
-    def positions_held(self, model: str) -> list[int]:
+    def held(self, model: str) -> list[int]:
         """Every position that still holds a vector of the model, in no order."""
         raise _unsupported()
+
+
+NO_FEED = VectorFeed()
 
 
 def moved(old: Record, new: Record) -> bool:

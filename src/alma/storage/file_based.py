@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any, Self
 
 from alma.errors import ConfigurationError, StorageError, ValidationError
-from alma.model.governance import Attribution, Setting, default_settings
+from alma.model.governance import Setting, default_settings
 from alma.paths import expand_home
-from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
-from alma.storage.described import USUAL_DIMENSIONS, described
+from alma.storage.backend import Backend
+from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.document import to_document
 from alma.storage.file_formats import FORMATS, Format
 from alma.storage.json_files import JsonFolder, Signature
-from alma.storage.tables import Table, TableTransaction
+from alma.storage.records import USUAL_DIMENSIONS, described
+from alma.storage.tables import Table, TableBackend
 
 
 class FileBasedStorage(StorageBackend):
@@ -61,19 +62,18 @@ class FileBasedStorage(StorageBackend):
         return cls(expand_home(settings.storage_dir), embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     @contextmanager
-    def _begin(self, by: Attribution, *, write: bool) -> Iterator[Transaction]:
+    def _begin(self, *, write: bool) -> Iterator[Backend]:
         if self._closed:
             raise StorageError(f"the store {self._folder.folder} was closed")
         if not write:
-            yield TableTransaction(self._tables(), by, self.embedding_dim, self.embedding_model, writable=False)
+            yield TableBackend(self._tables(), self.embedding_dim, self.embedding_model, writable=False)
             return
         with self._folder.writing():
-            tx = TableTransaction(self._tables(), by, self.embedding_dim, self.embedding_model, writable=True)
-            yield tx
-            tx.require_sound()
-            if tx.changed:
-                self._folder.commit({name: _rows(name, table) for name, table in tx.changed.items()})
-                self._remember(tx.changed)
+            backend = TableBackend(self._tables(), self.embedding_dim, self.embedding_model, writable=True)
+            yield backend
+            if backend.changed:
+                self._folder.commit({name: _rows(name, table) for name, table in backend.changed.items()})
+                self._remember(backend.changed)
 
     def require_in_place(self) -> None:
         with self._folder.reading():

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 
 from alma.clock import new_id
 from alma.errors import StorageError
-from alma.model.governance import Attribution
-from alma.storage.base import DEFAULT_MODEL, StorageBackend, Transaction
-from alma.storage.tables import TableTransaction, new_tables
+from alma.storage.backend import Backend
+from alma.storage.base import DEFAULT_MODEL, StorageBackend
+from alma.storage.tables import TableBackend, new_tables
 
 
 class InMemoryStorage(StorageBackend):
@@ -26,19 +26,18 @@ class InMemoryStorage(StorageBackend):
         self._closed = False
 
     @contextmanager
-    def _begin(self, by: Attribution, *, write: bool) -> Iterator[Transaction]:
+    def _begin(self, *, write: bool) -> Iterator[Backend]:
         if self._closed:
             raise StorageError("the store in memory was closed, and what it held is gone")
         if not write:
-            yield TableTransaction(self._tables, by, self.embedding_dim, self.embedding_model, writable=False)
+            yield TableBackend(self._tables, self.embedding_dim, self.embedding_model, writable=False)
             return
         with self._writer:
-            tx = TableTransaction(self._tables, by, self.embedding_dim, self.embedding_model, writable=True)
-            yield tx
-            tx.require_sound()
-            if tx.changed:
-                # Another dictionary, so that whoever reads meanwhile keeps the state it began with.
-                self._tables = {**self._tables, **tx.changed}
+            backend = TableBackend(self._tables, self.embedding_dim, self.embedding_model, writable=True)
+            yield backend
+            if backend.changed:
+                # Another dictionary, so that concurrent readers keep the state they began with.
+                self._tables = {**self._tables, **backend.changed}
                 self._committed = new_id()
 
     def _generation(self) -> str:

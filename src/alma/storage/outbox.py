@@ -24,7 +24,7 @@ class Mark:
 
 
 class MarkTable(ABC):
-    """The dirty set inside one transaction: which records which projection has yet to catch up with."""
+    """The marks inside one transaction: which records each projection has yet to catch up with."""
 
     @abstractmethod
     def register(self, name: str, kinds: Sequence[str]) -> None: ...
@@ -33,12 +33,11 @@ class MarkTable(ABC):
     def drop(self, name: str) -> None: ...
 
     @abstractmethod
-    def projections(self, kind: str) -> list[str]:
-        """The projections that want to know of changes of this kind."""
+    def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        """Mark changed records for every projection of their kind; a mark that exists gets the next generation.
 
-    @abstractmethod
-    def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
-        """Add marks or raise the generation of those there are, leaving leases alone."""
+        Leases stay as they are.
+        """
 
     @abstractmethod
     def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:

@@ -11,18 +11,18 @@ from functools import partial
 from typing import Any, Self
 
 from alma.errors import ConfigurationError, MissingDependencyError, UnsupportedOperation
-from alma.model.governance import Attribution
 from alma.model.record import Record
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
-from alma.storage.described import USUAL_DIMENSIONS, described
+from alma.storage.records import USUAL_DIMENSIONS, described
+from alma.storage.sql.cache import StoreCache
 from alma.storage.sql.statements import Dialect
-from alma.storage.sql.transaction import SqlTransaction
 
 try:
     import psycopg
     from psycopg import sql
     from psycopg_pool import ConnectionPool
 
+    from alma.storage.postgres.backend import PostgresBackend
     from alma.storage.postgres.connection import Connection
     from alma.storage.postgres.migrations import PostgresMigrator, prepare_vector_column
     from alma.storage.postgres.pgvector import register_vectors
@@ -34,7 +34,6 @@ try:
         translated,
         tune_index_scans,
     )
-    from alma.storage.postgres.transaction import PostgresTransaction
     from alma.storage.postgres.wire import register_values
     from alma.storage.postgres.word_columns import make_missing
 except ImportError as exc:  # pragma: no cover - depends on what is installed
@@ -114,6 +113,7 @@ class PostgreSQLStorage(StorageBackend):
             raise ConfigurationError(f"schema {schema!r} is too long: a name has at most {_LONGEST_SCHEMA_BYTES} bytes")
         self.schema = schema
         self._dialect = Dialect("postgresql")
+        self._cache = StoreCache("postgresql")
         self._identity: str | None = None
         self._prepare(conninfo)
         self._make_pool = partial(connected_pool, conninfo, max(1, pool_size), self._configure)
@@ -140,7 +140,7 @@ class PostgreSQLStorage(StorageBackend):
 
     def _configure(self, connection: Connection) -> None:
         # A server that was put back to an earlier time numbers its states anew, and is reached by new connections.
-        self._dialect.vector_places.forget()
+        self._cache.vector_places.forget()
         set_session(connection, self.schema)
         register_values(connection)
         if self._native:
@@ -164,26 +164,26 @@ class PostgreSQLStorage(StorageBackend):
             yield connection
 
     @contextmanager
-    def _begin(self, by: Attribution, *, write: bool) -> Iterator[SqlTransaction]:
+    def _begin(self, *, write: bool) -> Iterator[PostgresBackend]:
         begin = _BEGIN_WRITING if write else _BEGIN_READING
         with translated(), self._started(begin) as (connection, shown), ended(connection):
-            tx = PostgresTransaction(
+            backend = PostgresBackend(
                 connection,
                 shown,
                 self._dialect,
-                by,
+                self._cache,
                 self.embedding_dim,
                 self.embedding_model,
                 writable=write,
                 native=self._native,
             )
             try:
-                yield tx
+                yield backend
             except BaseException:
                 connection.questions.forget_settings()
                 raise
             finally:
-                tx.let_go()
+                backend.close()
 
     @contextmanager
     def _started(self, first: bytes) -> Iterator[tuple[Connection, str | None]]:
@@ -209,7 +209,7 @@ class PostgreSQLStorage(StorageBackend):
             # Inside, it would take a second connection, and from then on the two take turns, each half as warm.
             self._identify()
         with self.snapshot() as tx:
-            shown = tx.shown if isinstance(tx, PostgresTransaction) else None
+            shown = tx.backend.shown if isinstance(tx.backend, PostgresBackend) else None
             yield tx, self.generation() if shown is None else self._generation_of(shown)
 
     def _generation(self) -> str:

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.errors import (
     UNNAMED_MODEL,
+    ConfigurationError,
     ModelMismatchError,
     StorageError,
     UnsupportedOperation,
     ValidationError,
+    shown,
 )
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution
@@ -24,12 +26,29 @@ from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import wrong_dimension
-from alma.storage.chain import ChainHead
+from alma.storage.audit import ChainHead
+from alma.storage.backend import Hit, Reads, RecordVector
 from alma.storage.outbox import Mark
-from alma.storage.primitives import Hit, Reads, RecordVector
-from alma.storage.reading import named
+from alma.storage.queries import named
 from alma.storage.transactional import TransactionalStore
 from alma.storage.traversal import Direction, Reached
+
+if TYPE_CHECKING:
+    from alma.config.settings import Settings
+
+
+USUAL_DIMENSIONS = 384
+
+
+def described(config: Mapping[str, Any]) -> Settings:
+    """The settings that these keys give, as strictly read as a file: with references resolved, and no unknown key."""
+    # Only the loader knows what keys there are, and what stands behind a reference.
+    from alma.config.loader import settings_from
+
+    if not isinstance(config, Mapping):
+        raise ConfigurationError(f"the configuration of a store must be a dict of its keys, not {shown(config)}")
+    return settings_from({"project_id": "default", **config})
+
 
 T = TypeVar("T", bound=Record)
 
@@ -92,7 +111,7 @@ class RecordStore(TransactionalStore):
                 self.embedding_model = name
         open_here = self._transaction_here()
         if open_here is not None:
-            open_here.embedding_model = self.embedding_model
+            open_here.backend.embedding_model = self.embedding_model
 
     # ------------------------------------------------------------------ reading
 

@@ -8,24 +8,24 @@ import sqlite3
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Self
 
 from alma.errors import ConfigurationError, shown
-from alma.model.governance import Attribution
 from alma.paths import expand_home, make_directory
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
-from alma.storage.described import USUAL_DIMENSIONS, described
+from alma.storage.records import USUAL_DIMENSIONS, described
+from alma.storage.sql.cache import StoreCache
 from alma.storage.sql.statements import Dialect
 from alma.storage.sqlite import copies as sqlite_copies
 from alma.storage.sqlite import fulltext as sqlite_fulltext
 from alma.storage.sqlite import legacy
+from alma.storage.sqlite.backend import SQLiteBackend
 from alma.storage.sqlite.checkpoints import Checkpoints, empty_log
-from alma.storage.sqlite.connections import Connection, Connections, Durability, Left, roll_back
+from alma.storage.sqlite.connections import Connections, Durability, roll_back
 from alma.storage.sqlite.errors import translated
 from alma.storage.sqlite.migrations import SQLiteMigrator, clear_unfinished_backups
-from alma.storage.sqlite.transaction import SQLiteTransaction
 from alma.storage.sqlite.word_tables import make_missing
 from alma.text.tokens import prepare_to_cut
 
@@ -52,6 +52,7 @@ class SQLiteStorage(StorageBackend):
         self.path = _checked_path(db_path)
         self._connections = Connections(self.path, durability)
         self._dialect = Dialect("sqlite")
+        self._cache = StoreCache("sqlite")
         self._writer = threading.Lock()
         self._checkpoints = Checkpoints(self.path, self._writer, self._connections.file)
         with self._connections.lent() as connection, translated(self.path):
@@ -69,63 +70,45 @@ class SQLiteStorage(StorageBackend):
         return cls(path, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     def _adopt(self, connection: sqlite3.Connection) -> None:
-        transaction = self._transaction_on(connection, legacy.ADOPTION, write=True)
-        legacy.adopt(transaction)
-        transaction.settle()
+        legacy.adopt(self._backend_on(connection, write=True))
 
-    def _transaction_on(self, connection: sqlite3.Connection, by: Attribution, *, write: bool) -> SQLiteTransaction:
-        return SQLiteTransaction(
-            connection, self.path, self._dialect, by, self.embedding_dim, self.embedding_model, writable=write
+    def _backend_on(self, connection: sqlite3.Connection, *, write: bool) -> SQLiteBackend:
+        return SQLiteBackend(
+            connection,
+            self.path,
+            self._dialect,
+            self._cache,
+            self.embedding_dim,
+            self.embedding_model,
+            writable=write,
         )
 
-    def _begin(self, by: Attribution, *, write: bool) -> AbstractContextManager[SQLiteTransaction]:
-        return self._writing(by) if write else self._reading(by)
-
     @contextmanager
-    def _reading(self, by: Attribution) -> Iterator[SQLiteTransaction]:
+    def _begin(self, *, write: bool) -> Iterator[SQLiteBackend]:
         connection = self._connections.take()
+        before = connection.total_changes
         try:
-            with translated(self.path):
-                connection.execute("BEGIN")
-                transaction = self._transaction_on(connection, by, write=False)
+            # Threads of one process wait for each other at the lock, which is fairer than SQLite's polling.
+            with self._writer if write else nullcontext(), translated(self.path):
+                if write:
+                    self._connections.file.require_in_place()
+                connection.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+                backend = self._backend_on(connection, write=write)
                 try:
-                    yield transaction
+                    yield backend
+                    if write:
+                        self._connections.file.require_in_place()
                     connection.execute("COMMIT")
                 except BaseException:
                     roll_back(connection)
                     raise
                 finally:
-                    transaction.let_go()
-        finally:
-            self._connections.give_back(connection)
-
-    @contextmanager
-    def _writing(self, by: Attribution) -> Iterator[SQLiteTransaction]:
-        connection = self._connections.take()
-        try:
-            # Threads of one process wait for each other here, which is fairer than SQLite's polling.
-            with self._writer, translated(self.path):
-                before = connection.total_changes
-                self._connections.file.require_in_place()
-                connection.execute("BEGIN IMMEDIATE")
-                transaction = self._transaction_on(connection, by, write=True)
-                found = None
-                try:
-                    found = connection.found()
-                    if found is not None:
-                        transaction.follow(found.what)
-                    yield transaction
-                    self._connections.file.require_in_place()
-                    _commit(connection, transaction, found)
-                except BaseException:
-                    _take_back(connection, found, before)
-                    raise
-                finally:
-                    transaction.let_go()
+                    backend.close()
                 written = connection.total_changes - before
         finally:
             self._connections.give_back(connection)
-        self._checkpoints.wrote(written)
+        if write:
+            self._checkpoints.wrote(written)
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -149,7 +132,7 @@ class SQLiteStorage(StorageBackend):
             with self._writer, translated(self.path):
                 self.require_in_place()
                 sqlite_copies.put_back(ready, self.path)
-        self._dialect = Dialect("sqlite")
+        self._cache = StoreCache("sqlite")
 
     def _generation(self) -> str:
         return self._connections.generation()
@@ -170,23 +153,6 @@ class SQLiteStorage(StorageBackend):
     def close(self) -> None:
         self._checkpoints.finish()
         self._connections.close()
-
-
-def _commit(connection: Connection, transaction: SQLiteTransaction, found: Left | None) -> None:
-    """Commit, and leave for the next transaction what it may begin with."""
-    transaction.settle()
-    leaving = transaction.leaving()
-    version = 0 if leaving is None else found.version if found else connection.version()
-    connection.execute("COMMIT")
-    if leaving is not None:
-        connection.leave(version, leaving)
-
-
-def _take_back(connection: Connection, found: Left | None, changes_before: int) -> None:
-    """Roll back; where nothing was written, what was found holds still, with what was read since."""
-    roll_back(connection)
-    if found is not None and connection.total_changes == changes_before:
-        connection.leave(found.version, found.what)
 
 
 def _checked_path(db_path: str | os.PathLike[str]) -> Path:

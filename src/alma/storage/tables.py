@@ -1,4 +1,4 @@
-"""Tables in memory: the transaction of a store that holds everything it keeps, and its bookkeeping."""
+"""Tables in memory: the backend of the stores in memory and in JSON files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from itertools import islice
+from itertools import islice, product
 from typing import Any
 
 from alma.errors import ConflictError
@@ -16,8 +16,10 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate, is_after, matches, sort_key
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
-from alma.storage.base import TEXT_LENGTH, ChainHead, ChainTable, Mark, MarkTable, Query, RecordVector, Transaction
+from alma.storage.audit import ChainHead, ChainTable
+from alma.storage.backend import TEXT_LENGTH, Backend, Query, RecordVector
 from alma.storage.nearest import nearest
+from alma.storage.outbox import Mark, MarkTable
 from alma.storage.ranking import bm25
 from alma.text.tokens import stored_terms
 
@@ -41,8 +43,8 @@ def new_tables() -> dict[str, Table]:
     return tables
 
 
-class TableTransaction(Transaction):
-    """A transaction on tables; what changed is handed to the store at the end."""
+class TableBackend(Backend):
+    """Reads and writes tables in memory; the store takes over what `changed` when the transaction ends."""
 
     def __init__(self, tables: dict[str, Table], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -60,19 +62,19 @@ class TableTransaction(Transaction):
 
     # ------------------------------------------------------------------ reading
 
-    def _select(self, query: Query) -> list[Record]:
+    def select(self, query: Query) -> list[Record]:
         found = sorted(self._fulfilling(query.spec, query.where), key=sort_key(query.order))
         if query.after is not None:
             found = [record for record in found if is_after(record, query.after, query.order)]
         return [self._with_vector(record) for record in found[: query.limit]]
 
-    def _values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+    def values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
         return [
             tuple(len(record.text()) if name == TEXT_LENGTH else getattr(record, name) for name in names)
-            for record in self._select(query)
+            for record in self.select(query)
         ]
 
-    def _word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
+    def word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
         records, wanted = 0, set(words)
         counts = Counter[str]()
         for record in self._fulfilling(spec, where):
@@ -80,7 +82,7 @@ class TableTransaction(Transaction):
             counts.update(wanted.intersection(stored_terms(record.text())))
         return records, {word: counts[word] for word in words}
 
-    def _count(self, spec: RecordSpec, where: Predicate) -> int:
+    def count(self, spec: RecordSpec, where: Predicate) -> int:
         return sum(1 for _ in self._fulfilling(spec, where))
 
     def _fulfilling(self, spec: RecordSpec, where: Predicate) -> Iterator[Record]:
@@ -92,7 +94,7 @@ class TableTransaction(Transaction):
             return record.apart()
         return record.apart({name: self.table(VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))})
 
-    def _last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
+    def last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
         wanted = set(record_ids)
         last: dict[str, MemoryVersion] = {}
         for row in self.table(MemoryVersion.spec.table).values():
@@ -102,19 +104,19 @@ class TableTransaction(Transaction):
                     last[row.memory_id] = row
         return last
 
-    def _matching(
+    def matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         texts = {record.key: stored_terms(record.text()) for record in self._fulfilling(spec, where)}
         return bm25(texts, words)[:limit]
 
-    def _word_scores(
+    def word_scores(
         self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
     ) -> dict[str, float]:
-        scores = dict(self._matching(spec, words, where, len(self.table(spec.table)), exact=True))
+        scores = dict(self.matching(spec, words, where, len(self.table(spec.table)), exact=True))
         return {key: scores[key] for key in keys if key in scores}
 
-    def _nearest(
+    def nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
         inside = {record.key for record in self._fulfilling(spec, where)}
@@ -128,36 +130,31 @@ class TableTransaction(Transaction):
 
     # ------------------------------------------------------------------ writing
 
-    def _insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+    def insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         table = self.mutable(spec.table)
+        taken = {_version(row) for row in table.values()} if spec is MemoryVersion.spec else set()
         for record in records:
             stored = _numbered(record, table) if spec.numbered else record
-            if stored.key in table:
+            if stored.key in table or _version(stored) in taken:
                 raise ConflictError(f"{spec.kind} {stored.key!r} exists already")
             table[stored.key] = _bare(stored)
 
-    def _insert_first_versions(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
-        # Like the index of a database, which has a first version of each record once.
-        for key in self._last_versions(kind, keys):
-            raise ConflictError(f"{kind} {key!r} has a history already")
-        super()._insert_first_versions(kind, keys, moment)
-
-    def _replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+    def replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         table = self.mutable(spec.table)
         for record in records:
             table[record.key] = _bare(record)
 
-    def _remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+    def remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         table = self.mutable(spec.table)
         keys = {record.key for record in records}
         for key in keys:
             del table[key]
         self._forget_vectors(lambda kind, key, model, part: kind == spec.kind and key in keys)
 
-    def _put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+    def put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
         self.mutable(VECTORS).update({(spec.kind, key, model, 0): vector for key, vector in vectors.items()})
 
-    def _put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
+    def put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
         self._forget_vectors(
             lambda kind, key, of_model, part: kind == spec.kind and key in passages and of_model == model and part > 0
         )
@@ -165,11 +162,11 @@ class TableTransaction(Transaction):
             parts = enumerate(vectors, start=1)
             self.mutable(VECTORS).update({(spec.kind, key, model, part): vector for part, vector in parts})
 
-    def _drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+    def drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         keys = set(record_ids)
         self._forget_vectors(lambda kind, key, of_model, part: kind == spec.kind and key in keys and of_model == model)
 
-    def _drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+    def drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
         keys = set(record_ids)
         self._forget_vectors(lambda kind, key, of_model, part: kind == spec.kind and key in keys and of_model != model)
 
@@ -177,7 +174,7 @@ class TableTransaction(Transaction):
         for each in [each for each in self.table(VECTORS) if gone(*each)]:
             del self.mutable(VECTORS)[each]
 
-    def _vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+    def vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
         keys = set(record_ids)
         found = [
             RecordVector(key, model, part, vector)
@@ -186,44 +183,51 @@ class TableTransaction(Transaction):
         ]
         return sorted(found, key=lambda each: (each.record_id, each.model, each.part))
 
-    def _erase(self) -> None:
+    def erase(self) -> None:
         for name in TABLES:
             self.mutable(name).clear()
 
-    def _without_vector(
+    def without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
     ) -> list[Record]:
         lacking = sorted(self._lacking(spec, model, where), key=lambda record: record.key.encode())
         behind = (record for record in lacking if after is None or record.key.encode() > after.encode())
         return [self._with_vector(record) for record in islice(behind, limit)]
 
-    def _count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
+    def count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
         return sum(1 for _ in self._lacking(spec, model, where))
 
     def _lacking(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[Record]:
         vectors = self.table(VECTORS)
         return (each for each in self._fulfilling(spec, where) if (spec.kind, each.key, model, 0) not in vectors)
 
-    def _is_half_moved(self, spec: RecordSpec, model: str) -> bool:
+    def is_half_moved(self, spec: RecordSpec, model: str) -> bool:
         if len(self.table(MODELS)) < 2:
             return False
         vectors = self.table(VECTORS)
         return any(kind == spec.kind and (kind, key, model, 0) not in vectors for kind, key, _, _ in vectors)
 
-    def _models(self) -> list[str]:
+    def models(self) -> list[str]:
         return sorted({each[2] for each in self.table(VECTORS)})
 
-    def _dims_of(self, model: str, claim: int | None) -> int | None:
+    def dims_of(self, model: str, claim: int | None) -> int | None:
         known: int | None = self.table(MODELS).get(model)
         if known is None and claim is not None:
             self.mutable(MODELS)[model] = claim
         return known if known is not None else claim
 
-    def _marks(self) -> MarkTable:
+    @property
+    def outbox(self) -> MarkTable:
         return TableMarks(self)
 
-    def _chains(self) -> ChainTable:
+    @property
+    def chains(self) -> ChainTable:
         return TableChains(self)
+
+
+def _version(row: Record) -> tuple[str, str, int] | None:
+    """What a version has for itself, as the unique index of a database says."""
+    return (row.kind, row.memory_id, row.version_number) if isinstance(row, MemoryVersion) else None
 
 
 def _numbered(record: Record, table: Table) -> Record:
@@ -240,7 +244,7 @@ def _bare(record: Record) -> Record:
 class TableChains(ChainTable):
     """The head of the one audit chain as a table; a store that has none yet begins it."""
 
-    def __init__(self, tx: TableTransaction) -> None:
+    def __init__(self, tx: TableBackend) -> None:
         self._tx = tx
 
     def take(self) -> ChainHead:
@@ -257,7 +261,7 @@ class TableChains(ChainTable):
 class TableMarks(MarkTable):
     """The outbox as a table."""
 
-    def __init__(self, tx: TableTransaction) -> None:
+    def __init__(self, tx: TableBackend) -> None:
         self._tx = tx
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
@@ -273,12 +277,12 @@ class TableMarks(MarkTable):
         for key in [key for key in table if key[0] == projection]:
             del table[key]
 
-    def projections(self, kind: str) -> list[str]:
-        return sorted(name for name, wanted in self._tx.table(PROJECTIONS) if wanted == kind)
-
-    def mark(self, projection: str, kind: str, keys: Sequence[str], moment: datetime) -> None:
+    def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        projections = sorted(name for name, wanted in self._tx.table(PROJECTIONS) if wanted == kind)
+        if not projections:
+            return
         table = self._tx.mutable(OUTBOX)
-        for key in keys:
+        for projection, key in product(projections, keys):
             known = table.get((projection, kind, key))
             generation, lease = (1, None) if known is None else (known.generation + 1, known.leased_until)
             table[projection, kind, key] = Mark(projection, kind, key, generation, moment, lease)

@@ -1,10 +1,12 @@
-"""Transaction: every operation of the contract, written once on the few things a store must be able to do."""
+"""Transaction: every operation of the contract, written once on the primitives of a backend."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import Any, TypeVar, cast
 
 from alma import clock
@@ -13,6 +15,7 @@ from alma.errors import (
     ConflictError,
     NotFoundError,
     ScopeViolationError,
+    StorageError,
     UnsupportedOperation,
     ValidationError,
 )
@@ -25,25 +28,66 @@ from alma.model.query import And, Compare, Predicate
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
 from alma.model.vector import Vector
-from alma.storage.chain import without_details
+from alma.storage.audit import without_details
+from alma.storage.backend import Query, Reads
+from alma.storage.history import with_content
 from alma.storage.outbox import Mark
-from alma.storage.primitives import Query, Reads
-from alma.storage.reading import EVERYWHERE, embedding, inside, named, required_limit
-from alma.storage.versions import with_content
-from alma.storage.writing import Writing, in_order
+from alma.storage.queries import EVERYWHERE, Queries, embedding, inside, named, required_limit
+from alma.storage.recording import Act
+from alma.storage.writer import Writer, in_order
 
 T = TypeVar("T", bound=Record)
 
 _OWNERS = ("user_id", "project_id", "agent")
 
 
-class Transaction(Writing):
-    """What can be done inside a transaction: the questions of `Reading`, and every kind of write.
+class Transaction(Queries):
+    """Every operation of the contract, on the primitives of a `Backend`: the reads of `Queries` and the writes here.
 
-    A `cautious` one takes nothing for granted about what is stored; it is tried when a first attempt collided.
+    A `Writer` writes records with all that must agree with them, and its `Recorder` their versions, audit events and
+    marks. A `cautious` transaction assumes nothing about what is stored; `write` uses one after a conflict.
     """
 
     cautious = False
+
+    @cached_property
+    def _writer(self) -> Writer:
+        return Writer(self.backend, self.by)
+
+    @property
+    def _checked(self) -> Writer:
+        """The writer, refused inside a read-only snapshot."""
+        if not self.backend.writable:
+            raise StorageError("a write was tried inside a read-only snapshot")
+        return self._writer
+
+    def writing(self) -> AbstractContextManager[None]:
+        """Guard a write: one that fails keeps the whole transaction from being committed."""
+        return self._checked.writing()
+
+    def require_sound(self) -> None:
+        """Refuse to commit after a write that failed half-way, even if its error was swallowed."""
+        self._writer.require_sound()
+
+    # ------------------------------------------------------------------ what is recorded
+
+    @property
+    def acts(self) -> list[Act]:
+        """What was done to records since `watch`, in order."""
+        return self._writer.recorder.acts or []
+
+    def watch(self) -> None:
+        """Keep what is done to records, for `acts`."""
+        self._writer.recorder.acts = []
+
+    def known_as(self, change: ChangeType) -> AbstractContextManager[None]:
+        """Record the versions written inside as this kind of change."""
+        return self._writer.recorder.known_as(change)
+
+    def audited_as(self, action: str) -> AbstractContextManager[None]:
+        """Record the changes made inside as this action in the audit log."""
+        return self._writer.recorder.audited_as(action)
+
     # ------------------------------------------------------------------ saving
 
     def save(self, *records: Record) -> None:
@@ -52,32 +96,44 @@ class Transaction(Writing):
             self._save_batch(spec, batch)
 
     def _save_batch(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
+        writer = self._checked
         if spec.append_only:
-            with self._writing():
+            with writer.writing():
                 self._append(spec, batch)
             return
-        self._require_writable()
         latest = dict(zip(map(spec.key_of, batch), batch, strict=True))
         keys = list(latest)
-        self._reserve(spec, keys)
-        last = self._last_versions(spec.kind, keys) if spec.versioned else None
-        previous = self._locked(spec, self._possibly_stored(keys, last), EVERYWHERE)
+        self.backend.reserve(spec, keys)
+        last = self.backend.last_versions(spec.kind, keys) if spec.versioned else None
+        previous = self._locked(spec, self._possibly_stored(keys, last))
         for key, old in previous.items():
             _refuse_other_owner(latest[key], old)
-        # Of a record that exists, the versions must be read again now that nobody else can add one.
-        self._write(spec, list(latest.values()), previous, None if previous else last)
+        # The versions of a record that exists must be read again now that it is locked.
+        writer.write(spec, list(latest.values()), previous, None if previous else last)
 
     def _append(self, spec: RecordSpec, batch: Sequence[Record]) -> None:
         if spec is AuditEvent.spec:
-            self._append_events(event.values() for event in batch)
+            self._writer.recorder.append_events(event.values() for event in batch)
         else:
-            self._insert(spec, batch)
+            self.backend.insert(spec, batch)
 
     def _possibly_stored(self, keys: list[str], last: Mapping[str, MemoryVersion] | None) -> list[str]:
-        """The ids worth looking for: a record that was never versioned does not exist, unless someone wrote past us."""
+        """The ids to look for: a record without a version does not exist, unless another program wrote it."""
         if last is None or self.cautious:
             return keys
         return [key for key in last if last[key].change_type is not ChangeType.DELETED]
+
+    def _locked(self, spec: RecordSpec, keys: Sequence[str], scope: Scope = EVERYWHERE) -> dict[str, Record]:
+        """The existing records with these keys, locked against other writers until the transaction ends."""
+        if not self.writable:
+            raise StorageError("a write was tried inside a read-only snapshot")
+        found = self.backend.lock(spec, keys, scope.predicate(spec)) if keys else []
+        return {record.key: record for record in found}
+
+    def hold(self, name: str) -> None:
+        """Lock a name until the transaction ends: other transactions that lock it wait."""
+        with self.writing():
+            self.backend.hold(name)
 
     def insert(self, *records: Record) -> None:
         """Store records that must be new; one that is there already is a ConflictError, and `write` tries again.
@@ -98,17 +154,17 @@ class Transaction(Writing):
             self.insert(*records)
             return
         for spec, batch in _by_kind(records):
-            self._reserve(spec, [record.key for record in batch])
-            self._write(spec, batch, {}, {})
+            self.backend.reserve(spec, [record.key for record in batch])
+            self._checked.write(spec, batch, {}, {})
 
     def create(self, *records: Record, action: str = "create") -> None:
         """Store records whose ids must not be in use; `action` is what the audit log calls it."""
         for spec, batch in _by_kind(records):
             keys = [record.key for record in batch]
-            self._reserve(spec, keys)
-            for key in self._locked(spec, keys, EVERYWHERE):
+            self.backend.reserve(spec, keys)
+            for key in self._locked(spec, keys):
                 raise AlreadyExistsError(spec.kind, spec.key, key)
-            self._write(spec, batch, {}, action=action)
+            self._checked.write(spec, batch, {}, action=action)
 
     def adopt(self, records: Iterable[Record], versions: Iterable[MemoryVersion] = ()) -> None:
         """Store new records with the history they bring from elsewhere, instead of beginning one here.
@@ -116,17 +172,17 @@ class Transaction(Writing):
         A version may belong to a record that is gone; it must be new here as well.
         """
         for spec, batch in _by_kind(records):
-            keys = list(map(spec.key_of, batch))
-            self._reserve(spec, keys)
-            self._check_unique(spec, batch)
-            self._check_references(spec, batch)
-            with self._writing():
-                self._insert(spec, batch)
-                self._follow_up(spec, batch, (), "create", clock.now())
+            writer = self._checked
+            self.backend.reserve(spec, list(map(spec.key_of, batch)))
+            writer.check_unique(spec, batch)
+            writer.check_references(spec, batch)
+            with self.writing():
+                self.backend.insert(spec, batch)
+                writer.follow_up(spec, batch, (), "create", clock.now())
         rows = [version.replace(id=None) for version in versions]
         if rows:
-            with self._writing():
-                self._insert(MemoryVersion.spec, rows)
+            with self.writing():
+                self.backend.insert(MemoryVersion.spec, rows)
 
     # ------------------------------------------------------------------ changing what is there
 
@@ -137,7 +193,7 @@ class Transaction(Writing):
         """
         spec = spec_of(cls)
         wanted = _checked_keys(spec, record_ids)
-        found = self._held(spec, wanted, checked_scope(spec.kind, scope))
+        found = self._locked(spec, wanted, checked_scope(spec.kind, scope))
         return [cast(T, found[key]) for key in wanted if key in found]
 
     def update(self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope) -> T | None:
@@ -154,7 +210,7 @@ class Transaction(Writing):
         """Replace a record by what is made of it as it is now; gives that, or None where there is none in the scope."""
         spec = spec_of(cls)
         _refuse_append_only(spec)
-        held = self._held(spec, _checked_keys(spec, [record_id]), checked_scope(spec.kind, scope))
+        held = self._locked(spec, _checked_keys(spec, [record_id]), checked_scope(spec.kind, scope))
         found = held.get(record_id)
         if found is None:
             return None
@@ -166,7 +222,7 @@ class Transaction(Writing):
         """Replace a record that this transaction holds, as `lock` gives it, by what was made of it."""
         if made.key != held.key:
             raise ValidationError(held.spec.kind, held.spec.key, made.key, "cannot be changed")
-        self._write(held.spec, [made], {held.key: held})
+        self._checked.write(held.spec, [made], {held.key: held})
 
     def increment(
         self,
@@ -195,14 +251,8 @@ class Transaction(Writing):
         # Sorted, so that two batches over the same records take their row locks in the same order.
         keys = sorted(_checked_keys(spec, reads))
         if keys:
-            with self._writing():
-                self._count_reads(spec, {key: reads[key] for key in keys})
-
-    def _count_reads(self, spec: RecordSpec, reads: Mapping[str, Reads]) -> None:
-        """Write the counters; a database may know a shorter way."""
-        known = self._locked(spec, list(reads), EVERYWHERE)
-        counted = [_with_reads(record, reads[key]) for key, record in known.items()]
-        self._replace(spec, counted, list(known.values()))
+            with self.writing():
+                self.backend.count_reads(spec, {key: reads[key] for key in keys})
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, action: str = "delete") -> int:
         """Delete records with all that hangs on them; `action` is what the audit log calls it."""
@@ -210,26 +260,25 @@ class Transaction(Writing):
         _refuse_append_only(spec)
         held = self._locked(spec, _checked_keys(spec, record_ids), checked_scope(spec.kind, scope))
         found = list(held.values())
-        self._delete_records(spec, found, action)
+        self._checked.delete(spec, found, action)
         return len(found)
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate) -> int:
         spec = spec_of(cls)
         _refuse_append_only(spec)
-        self._require_writable()
-        found = self._select(Query(spec, inside(spec, scope, where), for_update=True))
-        self._delete_records(spec, found)
+        writer = self._checked
+        found = self.backend.select(Query(spec, inside(spec, scope, where), for_update=True))
+        writer.delete(spec, found)
         return len(found)
 
     def erase_history(self, cls: type[Record], record_id: str, until: datetime | None = None) -> int:
         """Delete the versions of a record, up to a moment where one is given, contents and all; returns how many."""
         kind = spec_of(cls).kind
-        self._require_writable()
         of_record = And(Compare("kind", "eq", kind), Compare("memory_id", "eq", record_id))
         where = of_record if until is None else And(of_record, Compare("created_at", "le", until))
-        found = self._select(Query(MemoryVersion.spec, where))
-        with self._writing():
-            self._remove(MemoryVersion.spec, found)
+        found = self.backend.select(Query(MemoryVersion.spec, where))
+        with self.writing():
+            self.backend.remove(MemoryVersion.spec, found)
         return len(found)
 
     def leave_owner(self, blank: Record) -> None:
@@ -238,17 +287,18 @@ class Transaction(Writing):
         So whoever may know of the record is told that it was deleted. It lasts for no moment, so that no look into the
         past finds it.
         """
-        gone = self._last_versions(blank.spec.kind, [blank.key])[blank.key]
+        gone = self.backend.last_versions(blank.spec.kind, [blank.key])[blank.key]
         whose = with_content(gone.replace(id=None, change_type=ChangeType.UPDATED, change_reason=None), blank)
-        with self._writing():
-            self._remove(MemoryVersion.spec, [gone])
-            self._insert(MemoryVersion.spec, [whose, gone.replace(id=None, version_number=gone.version_number + 1)])
+        with self.writing():
+            self.backend.remove(MemoryVersion.spec, [gone])
+            last = gone.replace(id=None, version_number=gone.version_number + 1)
+            self.backend.insert(MemoryVersion.spec, [whose, last])
 
     def erase_details(self, events: Sequence[AuditEvent]) -> list[AuditEvent]:
         """Erase the details and error messages of audit events; who did what and when stays, and so does the chain."""
         erased = [without_details(event) for event in events]
-        with self._writing():
-            self._replace(AuditEvent.spec, erased, events)
+        with self.writing():
+            self.backend.replace(AuditEvent.spec, erased, events)
         return erased
 
     # ------------------------------------------------------------------ vectors
@@ -258,14 +308,15 @@ class Transaction(Writing):
     ) -> int:
         spec = embedding(spec_of(cls))
         checked_name("vectors", "model", model)
-        fitting = {key: self._fitting(spec, Vector(vector), model, claim=True) for key, vector in vectors.items()}
-        known = self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE)
+        given = {key: Vector(vector) for key, vector in vectors.items()}
+        fitting = {key: self._models.fitting(spec, vector, model, claim=True) for key, vector in given.items()}
+        known = self._locked(spec, _checked_keys(spec, fitting))
         if made_from is not None:
             fitting = {k: v for k, v in fitting.items() if k in known and known[k].embedded_text() == made_from[k]}
         _require_all(spec, fitting, known)
-        with self._writing():
-            self._put_vectors(spec, fitting, model)
-            self._mark(spec, list(fitting))
+        with self.writing():
+            self.backend.put_vectors(spec, fitting, model)
+            self._writer.recorder.mark(spec, list(fitting), clock.now())
         return len(fitting)
 
     def put_passages(self, cls: type[Record], passages: Mapping[str, Sequence[Any]], model: str | None = None) -> None:
@@ -274,63 +325,63 @@ class Transaction(Writing):
         if not isinstance(passages, Mapping):
             raise ValidationError(spec.kind, None, passages, "needs the vectors of its passages as {id: [vector, …]}")
         fitting = {key: self._fitting_passages(spec, vectors, chosen) for key, vectors in passages.items()}
-        _require_all(spec, fitting, self._locked(spec, _checked_keys(spec, fitting), EVERYWHERE))
-        with self._writing():
-            self._put_passages(spec, fitting, chosen)
-            self._mark(spec, list(fitting))
+        _require_all(spec, fitting, self._locked(spec, _checked_keys(spec, fitting)))
+        with self.writing():
+            self.backend.put_passages(spec, fitting, chosen)
+            self._writer.recorder.mark(spec, list(fitting), clock.now())
 
     def _fitting_passages(self, spec: RecordSpec, vectors: Sequence[Any], model: str) -> list[Vector]:
         if isinstance(vectors, str) or not isinstance(vectors, Sequence):
             raise ValidationError(spec.kind, None, vectors, "needs the vectors of its passages as a list")
-        return [self._fitting(spec, Vector(vector), model, claim=True) for vector in vectors]
+        return [self._models.fitting(spec, Vector(vector), model, claim=True) for vector in vectors]
 
     def claim_model(self) -> None:
         """Say that the store's own model is its model, although it has vectors of none yet."""
-        if not self._models():
-            with self._writing():
-                self._dims_of(self.embedding_model, self.embedding_dim)
+        if not self.backend.models():
+            with self.writing():
+                self.backend.dims_of(self.embedding_model, self.embedding_dim)
 
     # ------------------------------------------------------------------ the outbox
 
     def register_projection(self, name: str, kinds: Iterable[str]) -> None:
         chosen = tuple(kind_named(kind).spec.kind for kind in kinds)
         checked_name("projection", "name", name)
-        with self._writing():
-            self._marks().register(name, chosen)
+        with self.writing():
+            self.backend.outbox.register(name, chosen)
 
     def drop_projection(self, name: str) -> None:
-        with self._writing():
-            self._marks().drop(name)
+        with self.writing():
+            self.backend.outbox.drop(name)
 
     def claim(self, projection: str, limit: int, lease_seconds: float) -> list[Mark]:
         moment = clock.now()
         most = required_limit(limit)
-        with self._writing():
-            return self._marks().claim(projection, most, moment, moment + timedelta(seconds=lease_seconds))
+        with self.writing():
+            return self.backend.outbox.claim(projection, most, moment, moment + timedelta(seconds=lease_seconds))
 
     def acknowledge(self, marks: Sequence[Mark]) -> int:
-        with self._writing():
-            return self._marks().acknowledge(marks)
+        with self.writing():
+            return self.backend.outbox.acknowledge(marks)
 
     def fail(self, mark: Mark, error: str, park_after: int) -> None:
-        with self._writing():
-            self._marks().fail(mark, error, park_after)
+        with self.writing():
+            self.backend.outbox.fail(mark, error, park_after)
 
     def unpark(self, projection: str) -> int:
-        with self._writing():
-            return self._marks().unpark(projection)
+        with self.writing():
+            return self.backend.outbox.unpark(projection)
 
     def pending(self, projection: str) -> list[Mark]:
-        return self._marks().pending(projection)
+        return self.backend.outbox.pending(projection)
 
     # ------------------------------------------------------------------ the store as a whole
 
     def erase(self) -> None:
         """Become a new store: forget everything, the history and the audit log too; only a restore has reason to."""
-        with self._writing():
-            self._erase()
-            self._chain_head = None
-            self._insert(Setting.spec, default_settings())
+        with self.writing():
+            self.backend.erase()
+            self._writer.recorder.reset()
+            self.backend.insert(Setting.spec, default_settings())
 
 
 def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, Sequence[Record]]]:
@@ -378,10 +429,3 @@ def _require_all(spec: RecordSpec, keys: Iterable[str], known: Mapping[str, Reco
     for key in keys:
         if key not in known:
             raise NotFoundError(spec.kind, key)
-
-
-def _with_reads(record: Any, reads: Reads) -> Record:
-    counted: Record = record.replace(
-        access_count=record.access_count + reads.count, last_accessed_at=max(record.last_accessed_at, reads.last)
-    )
-    return counted

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import partial
 from typing import TypeVar
 
@@ -15,8 +17,66 @@ from alma.clock import new_id, now
 from alma.closeable import Closeable
 from alma.errors import ConflictError, StorageError, UniquenessError
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
-from alma.storage.changes import Listener, changes_of, tell
+from alma.model.record import Record, RecordSpec
+from alma.storage.backend import Backend
+from alma.storage.recording import Act
 from alma.storage.transaction import Transaction
+
+_log = logging.getLogger("alma.storage")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One record that a committed transaction changed, whose it is, and who did it.
+
+    `action` is what the audit log calls it: create, update, delete, or archive and restore where a record went to the
+    archive or came back.
+    """
+
+    kind: str
+    id: str
+    action: str
+    project_id: str | None
+    agent: str | None
+    user_id: str | None
+    session_id: str | None
+    by: Attribution
+    at: datetime
+
+
+Listener = Callable[[Sequence[Change]], object]
+
+
+def changes_of(acts: Sequence[Act], by: Attribution, at: datetime) -> list[Change]:
+    """The changes that these acts of one transaction made, in their order."""
+    return [change for action, spec, records in acts for change in _changes(action, spec, records, by, at)]
+
+
+def tell(listeners: Sequence[Listener], changes: Sequence[Change]) -> None:
+    """Hand the changes to each listener; what is committed stays committed, whatever a listener does."""
+    for listener in listeners:
+        try:
+            listener(changes)
+        except Exception:  # noqa: BLE001 - the write is done and must not seem to have failed
+            _log.exception("a listener failed after a commit", extra={"changes": len(changes)})
+
+
+def _changes(
+    action: str, spec: RecordSpec, records: Sequence[Record], by: Attribution, at: datetime
+) -> Iterator[Change]:
+    for record in records:
+        yield Change(
+            kind=spec.kind,
+            id=str(spec.key_of(record)),
+            action=action,
+            project_id=getattr(record, "project_id", None),
+            agent=getattr(record, "agent", None),
+            user_id=getattr(record, "user_id", None),
+            session_id=getattr(record, "session_id", None),
+            by=by,
+            at=at,
+        )
+
 
 Result = TypeVar("Result")
 
@@ -38,8 +98,8 @@ class TransactionalStore(Closeable):
     # ------------------------------------------------------------------ what a store implements
 
     @abstractmethod
-    def _begin(self, by: Attribution, *, write: bool) -> AbstractContextManager[Transaction]:
-        """Open a transaction; leaving the context commits it, an exception rolls it back."""
+    def _begin(self, *, write: bool) -> AbstractContextManager[Backend]:
+        """Begin a transaction of the database; leaving the context commits it, an exception rolls it back."""
 
     @abstractmethod
     def _generation(self) -> str:
@@ -62,11 +122,11 @@ class TransactionalStore(Closeable):
             yield outer
             return
         listeners, also = self._listeners, getattr(self._current, "also", None)
-        with self._begin(by, write=True) as tx:
-            self._current.transaction = tx
+        with self._begin(write=True) as backend:
+            tx = self._current.transaction = Transaction(backend, by)
             try:
                 if listeners or also is not None:
-                    tx.acts = []
+                    tx.watch()
                 yield tx
                 if also is not None and tx.acts:
                     also(tx)
@@ -124,8 +184,8 @@ class TransactionalStore(Closeable):
 
     @contextmanager
     def _snapshot(self) -> Iterator[Transaction]:
-        with self._begin(ANONYMOUS, write=False) as tx:
-            self._current.transaction = tx
+        with self._begin(write=False) as backend:
+            tx = self._current.transaction = Transaction(backend, ANONYMOUS)
             try:
                 yield tx
             finally:

@@ -14,7 +14,7 @@ from alma.model.kinds import kind_named
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, In
 from alma.model.record import Record, RecordSpec
-from alma.storage import versions
+from alma.storage import history
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import to_document
 from alma.transfer.ledger import NO_LEDGER, READ_AT, Entry, Ledger, content_digest, counters_of, shared_version
@@ -171,7 +171,7 @@ class Arrival:
         """Whose word is taken: that of the only one who changed the record, else that of the later one."""
         new = parcel.record
         shared = shared_version(rows, parcel.versions)
-        base = None if shared is None else versions.record_of(shared, type(new), new)
+        base = None if shared is None else history.record_of(shared, type(new), new)
         if content_digest(old) == content_digest(new):
             return _Outcome(entry.counted(old, new, base, keep=old), conflict=False, taken="both")
         only_here = entry.is_source_unchanged(new) or (shared is not None and shared == parcel.versions[-1])

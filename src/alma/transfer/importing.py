@@ -17,8 +17,8 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import In
 from alma.model.record import Record
 from alma.model.vector import Vector
+from alma.storage.audit import statement
 from alma.storage.base import RecordVector, StorageBackend, Transaction
-from alma.storage.chain import statement
 from alma.storage.document import from_document
 from alma.transfer.arrival import Arrival, undone
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION

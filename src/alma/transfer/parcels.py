@@ -14,7 +14,7 @@ from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
-from alma.storage import versions
+from alma.storage import history
 from alma.storage.base import RecordVector, Transaction
 from alma.storage.document import to_document
 
@@ -207,7 +207,7 @@ def _seen(
     where = belonging(cls.spec, scope)
     if where is None:
         return []
-    inside = {row.version_number for row in versions.within(versions.filled(rows, current), cls, where)}
+    inside = {row.version_number for row in history.within(history.filled(rows, current), cls, where)}
     return [row for row in rows if row.version_number in inside]
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alma.model.record import RecordSpec
 from alma.storage import ranking
-from alma.storage.postgres.owned import OwnedRecords, Owners, Reader, owned_by
+from alma.storage.postgres.owned import OwnedRecords, Owners, owned_by
 from alma.storage.postgres.weighing import ROOM, any_of, asked, having_each, hidden, room_for
 from alma.storage.postgres.wire import Floats, literal
 from alma.storage.postgres.word_entries import COLUMNS, quoted
 from alma.storage.ranking import COUNTED, Remembered, minute
+
+if TYPE_CHECKING:
+    from alma.storage.postgres.backend import PostgresBackend
 
 # What is not among the common words of the statistics is not counted further than this.
 _COUNTED = 100
@@ -27,14 +30,14 @@ WHERE schemaname = current_schema() AND tablename = %(table)s AND attname = 'sea
 class WordCounts:
     """The words of the records of a kind that some owners have."""
 
-    def __init__(self, tx: Reader, spec: RecordSpec, owners: Owners) -> None:
-        self._tx = tx
+    def __init__(self, backend: PostgresBackend, spec: RecordSpec, owners: Owners) -> None:
+        self._backend = backend
         self._spec = spec
-        self._statements = tx.dialect.kind(spec)
+        self._statements = backend.dialect.kind(spec)
         self._table = self._statements.table
         self._owners = owners
-        self._records = OwnedRecords(tx, spec, owners)
-        self._remembered: Remembered[int] = tx.dialect.word_counts
+        self._records = OwnedRecords(backend, spec, owners)
+        self._remembered: Remembered[int] = backend.cache.word_counts
 
     def records(self) -> int:
         """How many records there are, beyond a limit as the planner takes it."""
@@ -49,7 +52,7 @@ class WordCounts:
         records = self.records()
         if not records:
             return 0, dict.fromkeys(words, 0)
-        counted = self._tx.counted_words.setdefault((self._table, self._owners), {})
+        counted = self._backend.counted_words.setdefault((self._table, self._owners), {})
         unknown = [word for word in words if word not in counted]
         if unknown:
             few = records <= ranking.BUDGET
@@ -58,7 +61,7 @@ class WordCounts:
 
     def known_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """The words of which that is known, for as long as nobody has written anything since."""
-        state, here = self._tx.state, self._tx.counted_words.get((self._table, self._owners), {})
+        state, here = self._backend.state, self._backend.counted_words.get((self._table, self._owners), {})
         known: dict[str, int] = {}
         for word in words:
             count = here.get(word)
@@ -69,15 +72,15 @@ class WordCounts:
         return known
 
     def remember_of_few(self, counted: Mapping[str, int]) -> None:
-        self._tx.counted_words.setdefault((self._table, self._owners), {}).update(counted)
-        if self._tx.state is not None:
+        self._backend.counted_words.setdefault((self._table, self._owners), {}).update(counted)
+        if self._backend.state is not None:
             for word, count in counted.items():
-                self._remembered.put((self._table, self._owners, word, "few"), self._tx.state, count)
+                self._remembered.put((self._table, self._owners, word, "few"), self._backend.state, count)
 
     @cached_property
     def in_index(self) -> tuple[str, dict[str, Any]]:
         """What lets the index of words find an owner's records alone, where these are few among all; and the values."""
-        names = self._tx.dialect.names
+        names = self._backend.dialect.names
         indexed = [values for name, values in self._owners if name in names.owner_columns(self._spec)]
         few = indexed and self.records() * _ONE_IN <= self._records.count_all()
         given = {f"whose{place}": list(values) for place, values in enumerate(indexed if few else ())}
@@ -127,7 +130,7 @@ class WordCounts:
         owned, values = self._owned
         room = room_for(words)
         among = f" AND {self.any_of_words}" if self.in_index[0] else ""
-        rows = self._tx.rows(
+        rows = self._backend.rows(
             f"SELECT {having_each(room)} FROM {self._table} CROSS JOIN {asked(room)} WHERE {owned}{among}",
             {
                 **values,
@@ -142,7 +145,7 @@ class WordCounts:
     def _many_counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
         """One look at each term of the records: a statement has no column for each of thousands of words."""
         owned, values = self._owned
-        rows = self._tx.rows(
+        rows = self._backend.rows(
             f"SELECT term, count(*) FROM (SELECT unnest(tsvector_to_array(search)) AS term FROM {self._table} "
             f"WHERE {owned}) AS said WHERE term = ANY(%(words)s::text[]) GROUP BY term",
             {**values, "words": list(words)},
@@ -161,27 +164,27 @@ class WordCounts:
 
     def _known(self, word: str) -> int | None:
         """What was counted within the last minute; a transaction that writes must see what it wrote."""
-        return None if self._tx.writable else self._remembered.get((self._table, self._owners, word), minute())
+        return None if self._backend.writable else self._remembered.get((self._table, self._owners, word), minute())
 
     def _shares(self) -> Mapping[str, float]:
         """What share of all records has each of the most common terms; nothing before they were ever analysed.
 
         Counting a word means reading every record that has it, which takes longer than the search itself.
         """
-        known = self._tx.dialect.term_shares.get(self._table, minute())
+        known = self._backend.cache.term_shares.get(self._table, minute())
         if known is not None:
             return known
-        found = self._tx.rows(_SHARES, {"table": self._table})
+        found = self._backend.rows(_SHARES, {"table": self._table})
         # Behind the shares of the terms stand three numbers about all of them.
         shares = dict(zip(*found[0], strict=False)) if found else {}
-        return self._tx.dialect.term_shares.put(self._table, minute(), shares)
+        return self._backend.cache.term_shares.put(self._table, minute(), shares)
 
     def _counted(self, words: Sequence[str], *, with_statistics: bool) -> list[int]:
         """How many records have each word; beyond a limit told from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._spelled_owner
         having = self.having("asked.word", (self._spec.key, *(name for name, _ in self._owners)))
-        found = self._tx.rows(
+        found = self._backend.rows(
             f"SELECT few.count, few.reached, "
             # Asked of the file system, and once is enough.
             f"(SELECT pg_relation_size('{self._table}') / current_setting('block_size')::int) "

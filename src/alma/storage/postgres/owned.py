@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from functools import cache
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alma.model.kinds import KINDS
 from alma.model.memory import Memory, MemoryRelationship
@@ -13,7 +13,9 @@ from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import Remembered, minute
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.statements import Dialect
+
+if TYPE_CHECKING:
+    from alma.storage.postgres.backend import PostgresBackend
 
 # Records are not counted further than this; how many more there are the planner tells.
 _LARGE = 20_000
@@ -22,22 +24,6 @@ Owners = tuple[tuple[str, tuple[str, ...]], ...]
 """The fields that say whose a record is, each with the values that it may have."""
 Counted = tuple[str, Hashable]
 """What was counted: the records of a table by whose they are, or of a kind by the predicate that they fulfil."""
-
-
-class Reader(Protocol):
-    """What asks the database."""
-
-    dialect: Dialect
-    writable: bool
-    # How many records an owner has, and how many of them have each word, as far as this transaction has counted.
-    counted_records: dict[Counted, int]
-    counted_words: dict[Hashable, dict[str, int]]
-    # Which state of the database it sees, if that stays: another after every commit of anybody.
-    state: int | None
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
-
-    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
 
 
 class _Owned(NamedTuple):
@@ -56,12 +42,12 @@ class _Owned(NamedTuple):
 class OwnedRecords:
     """The records of a kind that some owners have, to be counted."""
 
-    def __init__(self, tx: Reader, spec: RecordSpec, owners: Owners) -> None:
-        self._tx = tx
+    def __init__(self, backend: PostgresBackend, spec: RecordSpec, owners: Owners) -> None:
+        self._backend = backend
         self._spec = spec
         self._table = spec.postgres_table
         self._owners = owners
-        self._remembered: Remembered[int] = tx.dialect.word_counts
+        self._remembered: Remembered[int] = backend.cache.word_counts
 
     def count(self) -> int:
         """How many records the owners have, beyond a limit as the planner takes it."""
@@ -69,7 +55,7 @@ class OwnedRecords:
         known = self._known(key)
         if known is None:
             self._count()
-            known = self._tx.counted_records[key]
+            known = self._backend.counted_records[key]
         return known
 
     def count_all(self) -> int:
@@ -77,11 +63,11 @@ class OwnedRecords:
         key = (self._table, "all")
         known = self._remembered.get(key, minute())
         if known is None:
-            known = self._remembered.put(key, minute(), OwnedRecords(self._tx, self._spec, ()).count())
+            known = self._remembered.put(key, minute(), OwnedRecords(self._backend, self._spec, ()).count())
         return known
 
     def _known(self, key: Counted) -> int | None:
-        known = self._tx.counted_records.get(key)
+        known = self._backend.counted_records.get(key)
         return self._remembered.get(key, minute()) if known is None else known
 
     def _count(self) -> None:
@@ -90,17 +76,17 @@ class OwnedRecords:
         What was counted in the same state of the database, as nobody has written anything since, need not be again.
         """
         # What a transaction writes makes it count anew, and it rarely asks for several kinds.
-        alone = self._tx.writable or not self._owners
+        alone = self._backend.writable or not self._owners
         own: dict[Counted, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
         unknown: dict[Counted, _Owned] = {}
         for key, owned in (own if alone else self._asked_for_next()).items():
             known = self._known(key)
-            if known is None and self._tx.state is not None:
-                known = self._remembered.get(owned, self._tx.state)
+            if known is None and self._backend.state is not None:
+                known = self._remembered.get(owned, self._backend.state)
             if known is None:
                 unknown[key] = owned
             else:
-                self._tx.counted_records[key] = known
+                self._backend.counted_records[key] = known
         if unknown:
             self._ask_how_many(unknown)
 
@@ -108,19 +94,19 @@ class OwnedRecords:
         values: dict[str, Any] = {}
         some: list[str] = []
         for place, owned in enumerate(unknown.values()):
-            named = Values(self._tx.dialect.names, f"owner{place}_")
-            condition = self._tx.dialect.kind(owned.spec).clauses.condition(owned_by(owned.owners), named)
+            named = Values(self._backend.dialect.names, f"owner{place}_")
+            condition = self._backend.dialect.kind(owned.spec).clauses.condition(owned_by(owned.owners), named)
             some.append(owned.statement(condition))
             values |= named.values
         counting = ", ".join(f"(SELECT count(*) FROM ({sql} LIMIT {_LARGE}) AS s)" for sql in some)
-        counts = self._tx.rows(f"SELECT {counting}", values)[0]
+        counts = self._backend.rows(f"SELECT {counting}", values)[0]
         for (key, owned), sql, count in zip(unknown.items(), some, counts, strict=True):
             if count == _LARGE:
-                plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
+                plan = self._backend.rows(f"EXPLAIN (FORMAT JSON) {sql}", values)[0][0]
                 count = self._remembered.put(key, minute(), max(count, int(plan[0]["Plan"]["Plan Rows"])))
-            elif self._tx.state is not None:
-                self._remembered.put(owned, self._tx.state, count)
-            self._tx.counted_records[key] = count
+            elif self._backend.state is not None:
+                self._remembered.put(owned, self._backend.state, count)
+            self._backend.counted_records[key] = count
 
     def _asked_for_next(self) -> dict[Counted, _Owned]:
         """The kinds that have the same owners as this one, and the memories of their project."""

@@ -5,24 +5,17 @@ Whether a record has a tag stands in another table, and looking there takes long
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from alma.model.fields import FieldType
 from alma.model.query import EVERYTHING, And, Has, Or, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.ranking import minute
-from alma.storage.sql.statements import Dialect
+
+if TYPE_CHECKING:
+    from alma.storage.postgres.backend import PostgresBackend
 
 _FEW = 20_000
-
-
-class Reader(Protocol):
-    """What asks the database."""
-
-    dialect: Dialect
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
 
 def divided(spec: RecordSpec, where: Predicate) -> tuple[Predicate, Predicate]:
@@ -35,21 +28,21 @@ def divided(spec: RecordSpec, where: Predicate) -> tuple[Predicate, Predicate]:
     return where, EVERYTHING
 
 
-def rare_tags(tx: Reader, spec: RecordSpec, wanted: Predicate) -> tuple[str, ...]:
+def rare_tags(backend: PostgresBackend, spec: RecordSpec, wanted: Predicate) -> tuple[str, ...]:
     """Tags that few records have, and of which every record has one that fulfils the predicate; none if there are none.
 
     How many have a tag is remembered for a while: it decides on the way to the records, not on what is found.
     """
-    return next((tags for tags in _alternatives(spec, wanted) if tagged(tx, tags) < _FEW), ())
+    return next((tags for tags in _alternatives(spec, wanted) if tagged(backend, tags) < _FEW), ())
 
 
-def tagged(tx: Reader, tags: tuple[str, ...]) -> int:
+def tagged(backend: PostgresBackend, tags: tuple[str, ...]) -> int:
     """How many records have one of the tags, as far as they are counted."""
-    known = tx.dialect.tagged_records.get(tags, minute())
+    known = backend.cache.tagged_records.get(tags, minute())
     if known is None:
-        some = f"SELECT 1 FROM {tx.dialect.names.tags} WHERE tag = ANY(%(tags)s) LIMIT {_FEW}"
-        [(count,)] = tx.rows(f"SELECT count(*) FROM ({some}) AS tagged", {"tags": list(tags)})
-        known = tx.dialect.tagged_records.put(tags, minute(), int(count))
+        some = f"SELECT 1 FROM {backend.dialect.names.tags} WHERE tag = ANY(%(tags)s) LIMIT {_FEW}"
+        [(count,)] = backend.rows(f"SELECT count(*) FROM ({some}) AS tagged", {"tags": list(tags)})
+        known = backend.cache.tagged_records.put(tags, minute(), int(count))
     return known
 
 

@@ -7,7 +7,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +15,14 @@ from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
 from alma.storage.nearest import nearest
-from alma.storage.postgres.owned import Owners, Reader, owned_by, owners_of
+from alma.storage.postgres.owned import Owners, owned_by, owners_of
 from alma.storage.postgres.pgvector import floats
 from alma.storage.postgres.wire import literal
-from alma.storage.postgres.words import WordSearch
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
+
+if TYPE_CHECKING:
+    from alma.storage.postgres.backend import PostgresBackend
 
 # Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
 _DISTANCE = (
@@ -51,14 +53,6 @@ Found = Sequence[Any]
 """What is known of a vector that was found: its cosine or the vector itself, and the key of its record."""
 
 
-class Searcher(Reader, Protocol):
-    """What asks the database, and can say how thorough the index is to be."""
-
-    def look_round(self, vectors: int) -> None: ...
-
-    def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Few:
     """The ids of a few records, at most so many, as a query with its values; whether each fulfils the predicate.
@@ -85,18 +79,18 @@ class Compared:
 class VectorSearch:
     """One question to the vectors that a model made of a kind's records."""
 
-    def __init__(self, tx: Searcher, spec: RecordSpec, model: str, where: Predicate) -> None:
-        self._tx = tx
+    def __init__(self, backend: PostgresBackend, spec: RecordSpec, model: str, where: Predicate) -> None:
+        self._backend = backend
         self._spec = spec
         self._where = where
-        self._table = tx.dialect.kind(spec).table
+        self._table = backend.dialect.kind(spec).table
         # Spelled out because a partial index is only used where the kind and model are constants.
         self._of_model = f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {literal(model)}"
 
     @cached_property
     def _fulfilling(self) -> tuple[str, dict[str, Any]]:
         """The condition of the predicate, and its values."""
-        return self._tx.condition_of(self._spec, self._where)
+        return self._backend.dialect.kind(self._spec).condition(self._where)
 
     @cached_property
     def _for_one_owner(self) -> tuple[str, dict[str, Any]]:
@@ -104,7 +98,7 @@ class VectorSearch:
 
         The planner then knows what it must, and plans the statement once for each owner instead of every time.
         """
-        return self._tx.dialect.kind(self._spec).condition(self._where, literal)
+        return self._backend.dialect.kind(self._spec).condition(self._where, literal)
 
     def nearest(self, vector: Vector, limit: int, *, exact: bool) -> list[tuple[str, float]]:
         """The keys of the records nearest by their best vector, with their cosines."""
@@ -128,13 +122,13 @@ class VectorSearch:
 
     def _few(self, owned: int, few: int) -> Few | None:
         """The few records of which all that fulfil the predicate are; None where these are many."""
-        rare_tags = self._tx.word_search(self._spec, self._where).rare_tags
+        rare_tags = self._backend.word_search(self._spec, self._where).rare_tags
         if rare_tags:
-            ids = f"SELECT memory_id FROM {self._tx.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
+            ids = f"SELECT memory_id FROM {self._backend.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
             return Few(ids, {"tags": list(rare_tags)}, owned)
         if owned <= few:
-            named = Values(self._tx.dialect.names, "owner")
-            clauses = self._tx.dialect.kind(self._spec).clauses
+            named = Values(self._backend.dialect.names, "owner")
+            clauses = self._backend.dialect.kind(self._spec).clauses
             owners = owners_of(self._where)
             ids = f"SELECT {self._spec.key} FROM {self._table} WHERE {clauses.condition(owned_by(owners), named)}"
             return Few(ids, named.values, owned, are_all=len(owners) == _conditions(self._where), owners=owners)
@@ -143,7 +137,7 @@ class VectorSearch:
         return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, few, are_all=True)
 
     def _records(self, where: Predicate) -> int:
-        return self._tx.word_search(self._spec, where).records()
+        return self._backend.word_search(self._spec, where).records()
 
     def _has_more(self, few: int) -> bool:
         """Whether more than a few records fulfil the predicate: as the planner takes it, or else counted.
@@ -151,23 +145,23 @@ class VectorSearch:
         Either is remembered for a while. Where they have become few, the index finds all or too few; where they have
         become many, looking at each takes longer.
         """
-        large_scopes = self._tx.dialect.large_scopes
+        large_scopes = self._backend.cache.large_scopes
         key: Hashable = (self._spec.kind, few, without_expiry(self._where))
         known = large_scopes.get(key, minute())
         if known is not None:
             return known
         condition, values = self._fulfilling
         some = f"SELECT 1 FROM {self._table} WHERE {condition}"
-        plan = self._tx.rows(f"EXPLAIN (FORMAT JSON) {some}", values)[0][0]
+        plan = self._backend.rows(f"EXPLAIN (FORMAT JSON) {some}", values)[0][0]
         if plan[0]["Plan"]["Plan Rows"] <= few:
             counting = f"SELECT count(*) FROM ({some} LIMIT %(most)s) AS few"
-            if self._tx.rows(counting, {**values, "most": few + 1})[0][0] <= few:
+            if self._backend.rows(counting, {**values, "most": few + 1})[0][0] <= few:
                 return large_scopes.put(key, minute(), False)
         return large_scopes.put(key, minute(), True)
 
     def _by_index(self, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
-        self._tx.look_round(_round_for(limit))
+        self._backend.look_round(_round_for(limit))
         distance = _INDEXED.format(dims=len(vector))
         condition, values = self._for_one_owner
         command = (
@@ -199,7 +193,7 @@ class VectorSearch:
         rows: list[Found] = []
         if few.most > records + _SPARE:
             looked_at = {**given, "looked_at": records + _SPARE, "wanted": _unit(vector)}
-            rows = self._tx.rows(command.replace(_MOST, str(records)), looked_at)
+            rows = self._backend.rows(command.replace(_MOST, str(records)), looked_at)
         if _distinct(rows) < records:
             rows = self._found(command, {**given, "looked_at": None}, vector, records)
         found = self._places_kept(few, rows) if learned else rows
@@ -212,7 +206,7 @@ class VectorSearch:
         """
         # The ids are looked up together, which is faster as those of neighbours stand together.
         by_ids = _distances(f"{self._of_model} AND memory_id = ANY(ARRAY({few.ids}))")
-        state, known = self._tx.state, self._tx.dialect.vector_places
+        state, known = self._backend.state, self._backend.cache.vector_places
         if state is None or not few.owners or few.most > _FEW_RECORDS:
             return Compared(_at_once(by_ids))
         places = known.get((self._of_model, few.owners), state)
@@ -227,8 +221,8 @@ class VectorSearch:
     def _places_kept(self, few: Few, rows: Sequence[Found]) -> list[Found]:
         """What was found, without the places that stand behind one of them; these are kept."""
         places = next((row[-1] for row in rows if row[-1]), None)
-        if places is not None and self._tx.state is not None:
-            self._tx.dialect.vector_places.put((self._of_model, few.owners), self._tx.state, places)
+        if places is not None and self._backend.state is not None:
+            self._backend.cache.vector_places.put((self._of_model, few.owners), self._backend.state, places)
         return [row[:-1] for row in rows]
 
     def _joined(self, condition: str) -> str:
@@ -240,7 +234,7 @@ class VectorSearch:
         """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
         given, most = {**values, "wanted": _unit(vector)}, records
         while True:
-            rows = self._tx.rows(command.replace(_MOST, str(most)), given)
+            rows = self._backend.rows(command.replace(_MOST, str(most)), given)
             if _are_enough(rows, most, records):
                 return rows
             most *= 4

@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.postgres.counts import WordCounts
-from alma.storage.postgres.owned import Reader, owned_by, owners_of
+from alma.storage.postgres.owned import owned_by, owners_of
 from alma.storage.postgres.tags import divided, rare_tags, tagged
 from alma.storage.postgres.weighing import (
     all_of,
@@ -34,6 +34,9 @@ from alma.storage.postgres.word_entries import COLUMNS, marks_of, quoted
 from alma.storage.ranking import K1, B, Pair, Selection, minute, rarity
 from alma.storage.sql.clauses import Values, fields_of
 
+if TYPE_CHECKING:
+    from alma.storage.postgres.backend import PostgresBackend
+
 _FEWEST_RESCORED = 50
 _MOST_RESCORED = 200
 _LOOKED_AT = 2_000
@@ -49,20 +52,20 @@ _SAMPLE = 2_000
 class WordSearch:
     """One question to the `search` column of a kind."""
 
-    def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        self._tx = tx
+    def __init__(self, backend: PostgresBackend, spec: RecordSpec, where: Predicate) -> None:
+        self._backend = backend
         self._spec = spec
-        self._statements = tx.dialect.kind(spec)
+        self._statements = backend.dialect.kind(spec)
         self._table = self._statements.table
         self._key = spec.key
         self._where = where
         self._owners = owners_of(where)
-        self._counted = WordCounts(tx, spec, self._owners)
+        self._counted = WordCounts(backend, spec, self._owners)
 
     @cached_property
     def _fulfilling(self) -> tuple[str, dict[str, Any]]:
         """The condition of the whole predicate, and its values."""
-        return self._tx.condition_of(self._spec, self._where)
+        return self._statements.condition(self._where)
 
     @cached_property
     def _divided(self) -> tuple[Predicate, Predicate]:
@@ -72,7 +75,7 @@ class WordSearch:
     @cached_property
     def rare_tags(self) -> tuple[str, ...]:
         """Tags that few records have, one of which a record must have."""
-        return rare_tags(self._tx, self._spec, self._divided[1])
+        return rare_tags(self._backend, self._spec, self._divided[1])
 
     def records(self) -> int:
         """How many records the owner has, beyond a limit as the planner takes it."""
@@ -128,11 +131,11 @@ class WordSearch:
 
     def _counted_and_scored(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
         """The best of a few records, with each word weighing by how many of them have it."""
-        named = Values(self._tx.dialect.names, "owner")
+        named = Values(self._backend.dialect.names, "owner")
         owned = self._statements.clauses.condition(owned_by(self._owners), named)
         condition, values = self._fulfilling
         room = room_for(words)
-        rows = self._tx.rows(
+        rows = self._backend.rows(
             f"WITH found AS MATERIALIZED (SELECT {self._needed}, {self._norm} AS norm, {condition} AS fulfilling "
             f"FROM {self._table} WHERE {owned} AND {self._counted.any_of_words}), "
             f"weighed AS MATERIALIZED ({weighed(room)}) SELECT {score(room)}, {self._key}, met "
@@ -158,7 +161,7 @@ class WordSearch:
         Where only the records with a rare tag are scored, nearly all are.
         """
         if self.rare_tags:
-            share = min(1.0, tagged(self._tx, self.rare_tags) / records)
+            share = min(1.0, tagged(self._backend, self.rare_tags) / records)
             counts = {word: math.ceil(count * share) for word, count in counts.items()}
         selection = ranking.select(counts, records, budget=_BUDGET)
         pairs = ranking.pairs(selection, counts, records, budget=_BUDGET_OF_PAIRS)
@@ -228,7 +231,7 @@ class WordSearch:
 
     def _kept(self, sql: str, values: Mapping[str, Any]) -> list[tuple[str, float]]:
         """The keys and scores that a statement finds."""
-        return [(row[1], row[0]) for row in self._tx.rows(sql, values)]
+        return [(row[1], row[0]) for row in self._backend.rows(sql, values)]
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
         """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
@@ -237,7 +240,7 @@ class WordSearch:
             condition, values = self._fulfilling
             return condition, "", values
         condition, values = self._statements.condition(plain)
-        further = Values(self._tx.dialect.names, "t")
+        further = Values(self._backend.dialect.names, "t")
         return condition, self._statements.clauses.condition(tagged, further), {**values, **further.values}
 
     @property
@@ -295,7 +298,7 @@ class WordSearch:
 
     def _mean_length(self) -> float:
         """How many terms a record of the table has: of a few of them counted, of many by a sample, for a minute."""
-        known = self._tx.dialect.mean_lengths.get(self._table, minute())
+        known = self._backend.cache.mean_lengths.get(self._table, minute())
         if known is not None:
             return known
         records = self._counted.all_records()
@@ -303,10 +306,10 @@ class WordSearch:
             return self._averaged("")
         # Whole pages from all over the table, and the same ones again, so that questions are answered alike.
         sampled = self._averaged(f" TABLESAMPLE SYSTEM ({100 * _SAMPLE / records}) REPEATABLE (0)")
-        return self._tx.dialect.mean_lengths.put(self._table, minute(), sampled)
+        return self._backend.cache.mean_lengths.put(self._table, minute(), sampled)
 
     def _averaged(self, sample: str) -> float:
-        averaged = self._tx.rows(f"SELECT avg(search_length)::float8 FROM {self._table}{sample}", {})[0][0]
+        averaged = self._backend.rows(f"SELECT avg(search_length)::float8 FROM {self._table}{sample}", {})[0][0]
         if averaged is None and sample:
             # There are fewer records than the server takes them for.
             return self._averaged("")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
 from operator import attrgetter, itemgetter
@@ -16,9 +16,8 @@ from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
+from alma.storage.backend import TEXT_LENGTH, Query
 from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text
-from alma.storage.primitives import TEXT_LENGTH, Query
-from alma.storage.ranking import Remembered
 from alma.storage.sql.clauses import Clauses, Encoder, Shape, Spelling, Values
 from alma.storage.sql.names import DialectName, Names
 
@@ -34,8 +33,6 @@ def as_vector(value: Vector | bytes) -> Vector:
 
 
 _MOST_SHAPES = 512
-# Each has some ten bytes for every vector.
-_MOST_PLACES = 128
 _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
@@ -74,7 +71,7 @@ def _spelled(moments: Sequence[Any], others: tuple[Sequence[Any], Sequence[Any]]
 
 
 class Dialect:
-    """How one database spells SQL and values; shared by all transactions of a store."""
+    """How one database spells SQL and values; shared by all transactions."""
 
     def __init__(self, name: DialectName) -> None:
         self.name: DialectName = name
@@ -82,24 +79,6 @@ class Dialect:
         self.encoders = _SQLITE_ENCODERS if name == "sqlite" else _POSTGRES_ENCODERS
         self._decoders = _SQLITE_DECODERS if name == "sqlite" else _POSTGRES_DECODERS
         self._kinds: dict[str, KindStatements] = {}
-        # What the store's models are known to have committed to, so that not every write must ask.
-        self.vector_lengths: dict[str, int] = {}
-        # On SQLite they last while the table keeps its size, on a server for a minute.
-        self.word_counts: Remembered[int] = Remembered(slack=0.02 if name == "sqlite" else 0)
-        # Which version of a record is the newest, as far as SQLite wrote it here; others may have written since.
-        self.newest_versions: dict[tuple[str, str], int] = {}
-        # Of each table, the share of records that have a common term.
-        self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
-        # And how many terms a record has on average.
-        self.mean_lengths: Remembered[float] = Remembered(slack=0)
-        # Which few records fulfil a predicate, and a mark of what was stored when SQLite found them.
-        self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
-        # Whether a scope has many records, as a server found it within the last minute.
-        self.large_scopes: Remembered[bool] = Remembered(slack=0)
-        # Where the vectors of a small owner stand on a server, as long as nobody has written anything.
-        self.vector_places: Remembered[str] = Remembered(slack=0, most=_MOST_PLACES)
-        # How many records have one of some tags, as far as a server has counted them, found likewise.
-        self.tagged_records: Remembered[int] = Remembered(slack=0)
 
     def kind(self, spec: RecordSpec) -> KindStatements:
         statements = self._kinds.get(spec.kind)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from alma.clock import new_id
 from alma.errors import StorageError
@@ -29,42 +29,13 @@ _CHECKPOINT_AT_LATEST_PAGES = 16_000
 _MAPPED_BYTES = 2 << 30
 
 
-class Left(NamedTuple):
-    """What a transaction left behind, and what tells whether anything was written since: by others, or by its own
-    connection."""
-
-    version: int
-    changes: int
-    what: Any
-
-
-class Connection(sqlite3.Connection):
-    """A connection on which a transaction may leave something for the next one, as long as nobody else writes."""
-
-    _left: Left | None = None
-
-    def version(self) -> int:
-        """Another number after every commit of anybody else; inside a transaction that writes there is none."""
-        return int(self.execute("PRAGMA data_version").fetchone()[0])
-
-    def found(self) -> Left | None:
-        """What the last transaction left, if nothing was written since; asked inside of one that writes, and once."""
-        left, self._left = self._left, None
-        unwritten = left is not None and left.changes == self.total_changes and left.version == self.version()
-        return left if unwritten else None
-
-    def leave(self, version: int, what: Any) -> None:
-        """Leave something after a commit; the version is that of the transaction which ended with it."""
-        self._left = Left(version, self.total_changes, what)
-
-
 class Connections:
     """The connections of one store: lent to one user at a time, kept open in between."""
 
     def __init__(self, path: Path, durability: Durability) -> None:
         self._path = path
         self._durability = durability
-        self._idle: list[Connection] = []
+        self._idle: list[sqlite3.Connection] = []
         self._lock = threading.Lock()
         self._process = os.getpid()
         self._closed = False
@@ -72,7 +43,7 @@ class Connections:
         self.file = OpenFile(path)
 
     @contextmanager
-    def lent(self) -> Iterator[Connection]:
+    def lent(self) -> Iterator[sqlite3.Connection]:
         connection = self.take()
         try:
             yield connection
@@ -104,7 +75,7 @@ class Connections:
             _, name, connection = self._watching
             return f"{name}:{connection.execute('PRAGMA data_version').fetchone()[0]}"
 
-    def take(self) -> Connection:
+    def take(self) -> sqlite3.Connection:
         """A connection that is nobody else's until it is given back."""
         with self._lock:
             if self._closed:
@@ -118,15 +89,15 @@ class Connections:
         with translated(self._path):
             return self._connected()
 
-    def _connected(self) -> Connection:
+    def _connected(self) -> sqlite3.Connection:
         """A further connection; only to the file that the others have open."""
         self.file.require_in_place()
         connection = _connected(self._path, self._durability)
         self.file.note(connection)
         return connection
 
-    def give_back(self, connection: Connection) -> None:
-        """Let others have a connection; what it left is still found by whoever gets it."""
+    def give_back(self, connection: sqlite3.Connection) -> None:
+        """Let others have a connection."""
         with self._lock:
             if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
                 self._idle.append(connection)
@@ -134,7 +105,7 @@ class Connections:
         self._end(connection)
 
 
-def _connected(path: Path, durability: Durability) -> Connection:
+def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
     with suppress(OSError):
         # SQLite gives its files the mode that the system likes; those beside the database get that of the database.
         make_private(path)
@@ -143,7 +114,6 @@ def _connected(path: Path, durability: Durability) -> Connection:
         timeout=BUSY_SECONDS,
         isolation_level=None,
         check_same_thread=False,
-        factory=Connection,
         cached_statements=256,
     )
     try:

@@ -5,46 +5,44 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from alma.model.fields import FieldType
 from alma.model.kinds import kind_named
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
-from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorQuestion
+from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.migrations.base import HISTORY_TABLE
 from alma.storage.ranking import without_expiry
-from alma.storage.sql.transaction import SqlTransaction
 from alma.storage.sqlite.listing import Listing, can_be_listed, listed, mark_of, remember, remembered
-from alma.storage.sqlite.standing import POSITION
 
+if TYPE_CHECKING:
+    from alma.storage.sqlite.backend import SQLiteBackend
+
+_POSITION = "SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'"
 Owners = tuple[str | None, str | None, str | None, str | None]
 _NOBODY: Owners = (None, None, None, None)
 # What `FoundVector._make` does, without a step of the interpreter for each of hundreds.
 _found_vector: Callable[[Any], FoundVector] = partial(tuple.__new__, FoundVector)
 
 
-class SQLiteFeed(SqlTransaction):
-    """The questions an index asks to keep up with the store."""
+class SQLiteFeed(VectorFeed):
+    """The vector feed: the ids of the embeddings, which are numbered once and for all."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, backend: SQLiteBackend) -> None:
+        self._backend = backend
         self._marks_of: dict[str, Hashable] = {}
-        # How far the vectors are numbered, for as long as that is known.
-        self._position: int | None = None
 
-    def feed_name(self) -> str:
+    def name(self) -> str:
         # No two stores were made in the same microsecond, least of all in one place.
-        return str(self.rows(f"SELECT min(applied_at) FROM {HISTORY_TABLE}", {})[0][0])
+        return str(self._backend.rows(f"SELECT min(applied_at) FROM {HISTORY_TABLE}", {})[0][0])
 
-    def vector_position(self) -> int:
-        if self._position is None:
-            rows = self.rows(POSITION, {})
-            self._position = int(rows[0][0]) if rows else 0
-        return self._position
+    def position(self) -> int:
+        rows = self._backend.rows(_POSITION, {})
+        return int(rows[0][0]) if rows else 0
 
-    def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
-        rows = self.rows(
+    def after(self, model: str, position: int, limit: int) -> list[StoredVector]:
+        rows = self._backend.rows(
             "SELECT id, memory_type, memory_id, part, embedding FROM embeddings "
             "WHERE id > :position AND model = :model ORDER BY id LIMIT :most",
             {"position": position, "model": model, "most": limit},
@@ -55,11 +53,11 @@ class SQLiteFeed(SqlTransaction):
             for number, kind, key, part, data in rows
         ]
 
-    def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
-        statements = self.dialect.kind(question.spec)
+    def at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+        statements = self._backend.dialect.kind(question.spec)
         table, key = statements.table, question.spec.key
-        condition, values = self.condition_of(question.spec, question.where)
-        rows = self.rows(
+        condition, values = statements.condition(question.where)
+        rows = self._backend.rows(
             f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
             # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
             f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
@@ -75,7 +73,7 @@ class SQLiteFeed(SqlTransaction):
         )
         return list(map(_found_vector, rows))
 
-    def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+    def inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
         listing = self.listing(question.spec, question.where, question.model, 0 if known else most)
         return None if listing is None else listing.positions.tolist()
 
@@ -83,28 +81,29 @@ class SQLiteFeed(SqlTransaction):
         self, spec: RecordSpec, where: Predicate, model: str | None = None, make_up_to: int = 0
     ) -> Listing | None:
         """The few records that fulfil a predicate, if that is known or may be found out."""
-        if not (make_up_to or self.dialect.listings) or self.writable or not can_be_listed(spec, where):
+        if not (make_up_to or self._backend.cache.listings) or self._backend.writable or not can_be_listed(spec, where):
             return None
-        wanted = model or self.embedding_model
+        wanted = model or self._backend.embedding_model
         key = (spec.kind, wanted, without_expiry(where))
         if spec.kind not in self._marks_of:
-            self._marks_of[spec.kind] = mark_of(self, spec)
+            self._marks_of[spec.kind] = mark_of(self._backend, spec)
         mark = self._marks_of[spec.kind]
-        known, listing = remembered(self, key, mark)
+        known, listing = remembered(self._backend, key, mark)
         if known or not make_up_to:
             return listing
-        return remember(self, key, mark, listed(self, spec, wanted, where, make_up_to))
+        return remember(self._backend, key, mark, listed(self._backend, spec, wanted, where, make_up_to))
 
-    def positions_held(self, model: str) -> list[int]:
-        return [number for (number,) in self.rows("SELECT id FROM embeddings WHERE model = :model", {"model": model})]
+    def held(self, model: str) -> list[int]:
+        rows = self._backend.rows("SELECT id FROM embeddings WHERE model = :model", {"model": model})
+        return [number for (number,) in rows]
 
     def _owners(self, spec: RecordSpec, keys: Collection[str]) -> Mapping[str, Owners]:
         """Whose the records are, None where a kind knows no such owner."""
         columns = ", ".join(f'"{name}"' if name in spec.by_name else "NULL" for name in OWNERS)
-        rows = self.rows(
+        rows = self._backend.rows(
             f'SELECT "{spec.key}", {columns} FROM "{spec.table}" '
             f'WHERE "{spec.key}" IN (SELECT value FROM json_each(:keys))',
-            {"keys": self.dialect.encode(FieldType.STRINGS, list(keys))},
+            {"keys": self._backend.dialect.encode(FieldType.STRINGS, list(keys))},
         )
         return {key: (user, project, session, agent) for key, user, project, session, agent in rows}
 

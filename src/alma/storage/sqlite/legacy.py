@@ -18,8 +18,9 @@ from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.records import DEFAULT_MODEL
+from alma.storage.sql.backend import SqlBackend
 from alma.storage.sql.names import Names
-from alma.storage.sql.transaction import SqlTransaction
+from alma.storage.transaction import Transaction
 
 _log = logging.getLogger("alma.storage.legacy")
 
@@ -47,54 +48,54 @@ def set_aside(connection: sqlite3.Connection) -> list[str]:
     return older
 
 
-def adopt(tx: SqlTransaction) -> None:
+def adopt(backend: SqlBackend) -> None:
     """Save every older memory as a record of today; a row that cannot become one stays in its legacy table."""
-    vectors = _older_vectors(tx)
+    vectors = _older_vectors(backend)
     for cls in _KINDS:
-        _adopt_kind(tx, cls, vectors.get(cls.spec.table, {}))
-    if _exists(tx, f"{_PREFIX}embeddings"):
-        tx.run(f"DROP TABLE {_PREFIX}embeddings", {})
+        _adopt_kind(backend, cls, vectors.get(cls.spec.table, {}))
+    if _exists(backend, f"{_PREFIX}embeddings"):
+        backend.run(f"DROP TABLE {_PREFIX}embeddings", {})
 
 
-def _adopt_kind(tx: SqlTransaction, cls: type[Record], vectors: Mapping[str, Vector]) -> None:
+def _adopt_kind(backend: SqlBackend, cls: type[Record], vectors: Mapping[str, Vector]) -> None:
     table = f"{_PREFIX}{cls.spec.table}"
-    if not _exists(tx, table):
+    if not _exists(backend, table):
         return
-    records = [record for row in _older_rows(tx, table) if (record := _record(cls, row)) is not None]
-    tx.save(*records)
-    _adopt_vectors(tx, cls, {record.key: vectors[record.key] for record in records if record.key in vectors})
-    tx.run_many(f'DELETE FROM "{table}" WHERE id = ?', [(record.key,) for record in records])
-    left = tx.rows(f'SELECT count(*) FROM "{table}"', {})[0][0]
+    records = [record for row in _older_rows(backend, table) if (record := _record(cls, row)) is not None]
+    Transaction(backend, ADOPTION).save(*records)
+    _adopt_vectors(backend, cls, {record.key: vectors[record.key] for record in records if record.key in vectors})
+    backend.run_many(f'DELETE FROM "{table}" WHERE id = ?', [(record.key,) for record in records])
+    left = backend.rows(f'SELECT count(*) FROM "{table}"', {})[0][0]
     if left:
         _log.warning(
             "some older memories could not be read and stay in their table", extra={"table": table, "rows": left}
         )
     else:
-        tx.run(f'DROP TABLE "{table}"', {})
+        backend.run(f'DROP TABLE "{table}"', {})
 
 
-def _adopt_vectors(tx: SqlTransaction, cls: type[Record], vectors: Mapping[str, Vector]) -> None:
+def _adopt_vectors(backend: SqlBackend, cls: type[Record], vectors: Mapping[str, Vector]) -> None:
     """Vectors of the store's own length become its own; those of another are kept apart under a model of theirs."""
     by_length: dict[int, dict[str, Vector]] = defaultdict(dict)
     for key, vector in vectors.items():
         by_length[len(vector)][key] = vector
-    own = tx._dims_of(tx.embedding_model, None) or tx.embedding_dim
+    own = backend.dims_of(backend.embedding_model, None) or backend.embedding_dim
     for dims, group in by_length.items():
-        model = tx.embedding_model if dims == own else f"alma-memory, {dims} dimensions"
-        tx._dims_of(model, dims)
-        tx._put_vectors(cls.spec, group, model)
+        model = backend.embedding_model if dims == own else f"alma-memory, {dims} dimensions"
+        backend.dims_of(model, dims)
+        backend.put_vectors(cls.spec, group, model)
 
 
-def _older_vectors(tx: SqlTransaction) -> dict[str, dict[str, Vector]]:
+def _older_vectors(backend: SqlBackend) -> dict[str, dict[str, Vector]]:
     """The vectors of each table."""
-    if not _exists(tx, f"{_PREFIX}embeddings"):
+    if not _exists(backend, f"{_PREFIX}embeddings"):
         return {}
-    rows = tx.rows(f"SELECT memory_type, memory_id, embedding FROM {_PREFIX}embeddings", {})
+    rows = backend.rows(f"SELECT memory_type, memory_id, embedding FROM {_PREFIX}embeddings", {})
     usable = [(table, key, vector) for table, key, blob in rows if (vector := _vector(blob)) is not None]
     usual = Counter(len(vector) for _, _, vector in usable).most_common(1)
     # Whoever names no model has the one that made these; a named one has vectors of its own length only.
-    if usual and tx.embedding_model == DEFAULT_MODEL:
-        tx._dims_of(tx.embedding_model, usual[0][0])
+    if usual and backend.embedding_model == DEFAULT_MODEL:
+        backend.dims_of(backend.embedding_model, usual[0][0])
     found: dict[str, dict[str, Vector]] = defaultdict(dict)
     for table, key, vector in usable:
         found[table][key] = vector
@@ -110,9 +111,9 @@ def _vector(blob: bytes) -> Vector | None:
         return None
 
 
-def _older_rows(tx: SqlTransaction, table: str) -> list[dict[str, Any]]:
-    names = [row[1] for row in tx.rows(f'PRAGMA table_info("{table}")', {})]
-    return [dict(zip(names, row, strict=True)) for row in tx.rows(f'SELECT * FROM "{table}"', {})]
+def _older_rows(backend: SqlBackend, table: str) -> list[dict[str, Any]]:
+    names = [row[1] for row in backend.rows(f'PRAGMA table_info("{table}")', {})]
+    return [dict(zip(names, row, strict=True)) for row in backend.rows(f'SELECT * FROM "{table}"', {})]
 
 
 def _record(cls: type[Record], row: Mapping[str, Any]) -> Record | None:
@@ -164,5 +165,5 @@ def _moment(text: str) -> datetime:
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment
 
 
-def _exists(tx: SqlTransaction, table: str) -> bool:
-    return bool(tx.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": table}))
+def _exists(backend: SqlBackend, table: str) -> bool:
+    return bool(backend.rows("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = :name", {"name": table}))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Hashable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,22 +12,16 @@ from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.ranking import without_expiry
 from alma.storage.sql.clauses import Values
-from alma.storage.sql.statements import Dialect
 from alma.storage.sqlite.narrowing import narrowest
+
+if TYPE_CHECKING:
+    from alma.storage.sqlite.backend import SQLiteBackend
 
 Numbers = NDArray[np.int64]
 
 _MOST_REMEMBERED = 32
 # What changes whenever a record is read, and leaves no other trace.
 _RESTLESS = frozenset(("access_count", "last_accessed_at"))
-
-
-class Reader(Protocol):
-    """What asks the database."""
-
-    dialect: Dialect
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
 
 class Listing(NamedTuple):
@@ -37,17 +31,17 @@ class Listing(NamedTuple):
     positions: Numbers
 
 
-def remembered(tx: Reader, key: Hashable, mark: Hashable) -> tuple[bool, Listing | None]:
+def remembered(backend: SQLiteBackend, key: Hashable, mark: Hashable) -> tuple[bool, Listing | None]:
     """Whether a listing is known, and what it is: None where too many records fulfil the predicate."""
-    made_at, listing = tx.dialect.listings.get(key, (None, None))
+    made_at, listing = backend.cache.listings.get(key, (None, None))
     return made_at == mark, listing if made_at == mark else None
 
 
-def remember(tx: Reader, key: Hashable, mark: Hashable, listing: Listing | None) -> Listing | None:
+def remember(backend: SQLiteBackend, key: Hashable, mark: Hashable, listing: Listing | None) -> Listing | None:
     """Keep a listing for as long as the mark stays the same."""
-    if len(tx.dialect.listings) >= _MOST_REMEMBERED:
-        tx.dialect.listings.clear()
-    tx.dialect.listings[key] = (mark, listing)
+    if len(backend.cache.listings) >= _MOST_REMEMBERED:
+        backend.cache.listings.clear()
+    backend.cache.listings[key] = (mark, listing)
     return listing
 
 
@@ -56,15 +50,15 @@ def can_be_listed(spec: RecordSpec, where: Predicate) -> bool:
     return bool(spec.versioned and spec.text) and _RESTLESS.isdisjoint(_fields(where))
 
 
-def mark_of(tx: Reader, spec: RecordSpec) -> Hashable:
+def mark_of(backend: SQLiteBackend, spec: RecordSpec) -> Hashable:
     """What is another after every change of a record of the kind, its vectors, or the whole file.
 
     FTS5 counts what is written to an index, every change of a record has a version, and a file that was put back has
     another version of its schema.
     """
-    names = tx.dialect.names
+    names = backend.dialect.names
     return tuple(
-        tx.rows(
+        backend.rows(
             f"SELECT (SELECT block FROM {names.fts_table(spec)}_data WHERE id = 10), "
             f"(SELECT max(id) FROM memory_versions), "
             f"(SELECT seq FROM sqlite_sequence WHERE name = '{names.embeddings}'), "
@@ -74,16 +68,16 @@ def mark_of(tx: Reader, spec: RecordSpec) -> Hashable:
     )
 
 
-def listed(tx: Reader, spec: RecordSpec, model: str, where: Predicate, most: int) -> Listing | None:
+def listed(backend: SQLiteBackend, spec: RecordSpec, model: str, where: Predicate, most: int) -> Listing | None:
     """The records that fulfil a predicate, whether or not they have expired, if there are no more than so many."""
-    statements = tx.dialect.kind(spec)
-    table, vectors = statements.table, tx.dialect.names.embeddings
-    lead = narrowest(tx, spec, where, most)
-    values = Values(tx.dialect.names)
+    statements = backend.dialect.kind(spec)
+    table, vectors = statements.table, backend.dialect.names.embeddings
+    lead = narrowest(backend, spec, where, most)
+    values = Values(backend.dialect.names)
     # By no index but the lead's.
     condition = statements.clauses.condition(without_expiry(where), values, by=None if lead is None else "")
     source = f'"{table}"' if lead is None else f'({lead.sql}) AS led CROSS JOIN "{table}" ON {lead.join}'
-    rows = tx.rows(
+    rows = backend.rows(
         f'SELECT "{table}".seq, {vectors}.id FROM {source} LEFT JOIN {vectors} ON {vectors}.memory_type = :kind '
         f'AND {vectors}.model = :model AND {vectors}.memory_id = "{table}"."{spec.key}" '
         f"WHERE {condition} LIMIT {most + 1}",

@@ -6,25 +6,21 @@ project than through the hundred that have a tag.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Iterator
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alma.model.query import And, Compare, Has, In, Or, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.sql.clauses import Values
 from alma.storage.sql.statements import Dialect
 
+if TYPE_CHECKING:
+    from alma.storage.sqlite.backend import SQLiteBackend
+
 # Fields with an index of their own, by which few records may be found.
 _LOOKED_UP = ("memory_type", "category", "session_id", "source_agent")
 _RANGES = ("created_at",)
-
-
-class Reader(Protocol):
-    """What asks the database."""
-
-    dialect: Dialect
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
 
 class Lead(NamedTuple):
@@ -39,14 +35,15 @@ class Lead(NamedTuple):
     key: str | None = None
 
 
-def narrowest(tx: Reader, spec: RecordSpec, where: Predicate, most: int) -> Lead | None:
+def narrowest(backend: SQLiteBackend, spec: RecordSpec, where: Predicate, most: int) -> Lead | None:
     """The part of a predicate that fewest records fulfil, if these are no more than so many."""
-    counted = [(count, lead) for lead in _leads(tx.dialect, spec, where) if (count := _count(tx, lead, most)) <= most]
-    return min(counted, key=lambda each: each[0])[1] if counted else None
+    counted = [(_count(backend, lead, most), lead) for lead in _leads(backend.dialect, spec, where)]
+    count, lead = min(counted, key=itemgetter(0), default=(0, None))
+    return lead if count <= most else None
 
 
-def _count(tx: Reader, lead: Lead, most: int) -> int:
-    return int(tx.rows(f"SELECT count(*) FROM ({lead.sql} LIMIT {most + 1})", lead.values)[0][0])
+def _count(backend: SQLiteBackend, lead: Lead, most: int) -> int:
+    return int(backend.rows(f"SELECT count(*) FROM ({lead.sql} LIMIT {most + 1})", lead.values)[0][0])
 
 
 def _leads(dialect: Dialect, spec: RecordSpec, where: Predicate) -> Iterator[Lead]:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from alma.storage.ranking import K1, B, rarity
 
+if TYPE_CHECKING:
+    from alma.storage.sqlite.backend import SQLiteBackend
+
 Numbers = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-class Reader(Protocol):
-    """What asks the database."""
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
 
 
 class Entries(NamedTuple):
@@ -89,9 +86,11 @@ class Ranked(NamedTuple):
         return scores
 
 
-def ranked(tx: Reader, fts: str, words: Sequence[str], records: int, inside: Numbers | None = None) -> Ranked:
+def ranked(
+    backend: SQLiteBackend, fts: str, words: Sequence[str], records: int, inside: Numbers | None = None
+) -> Ranked:
     """The records with any of the words, ranked; only those `inside`, if given, by how rare a word is among them."""
-    return _in_order(*_entries(tx, fts, words, records, inside))
+    return _in_order(*_entries(backend, fts, words, records, inside))
 
 
 def ranked_by_lists(lists: Sequence[Numbers], inside: int) -> Ranked:
@@ -105,10 +104,10 @@ def ranked_by_lists(lists: Sequence[Numbers], inside: int) -> Ranked:
     return _in_order(seqs, Entries(places, np.ones(len(places)), weights))
 
 
-def listed(tx: Reader, fts: str, expression: str, most: int = -1) -> Numbers:
+def listed(backend: SQLiteBackend, fts: str, expression: str, most: int = -1) -> Numbers:
     """The records that an expression finds, ascending; so many of them, if a number is given."""
     found = f"SELECT rowid FROM {fts} WHERE {fts} MATCH :question ORDER BY rowid LIMIT :most"
-    rows = tx.rows(f"SELECT group_concat(rowid) FROM ({found})", {"question": expression, "most": most})
+    rows = backend.rows(f"SELECT group_concat(rowid) FROM ({found})", {"question": expression, "most": most})
     return np.fromstring(rows[0][0] or "", np.int64, sep=",")
 
 
@@ -123,14 +122,15 @@ def _in_order(seqs: Numbers, entries: Entries) -> Ranked:
 
 
 def _entries(
-    tx: Reader, fts: str, words: Sequence[str], records: int, inside: Numbers | None
+    backend: SQLiteBackend, fts: str, words: Sequence[str], records: int, inside: Numbers | None
 ) -> tuple[Numbers, Entries]:
     """The records that have any of the words, ascending, and the entries of the words in them."""
     # It belongs to the connection and holds nothing itself.
-    tx.rows(f"CREATE VIRTUAL TABLE IF NOT EXISTS temp.{fts}_instances USING fts5vocab('main', '{fts}', 'instance')", {})
+    vocabulary = f"temp.{fts}_instances USING fts5vocab('main', '{fts}', 'instance')"
+    backend.rows(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary}", {})
     # As one text: making a row of each occurrence would take longer than to find them.
     sql = f"SELECT group_concat(doc) FROM temp.{fts}_instances WHERE term = :word"
-    lists = [found for word in words if (found := tx.rows(sql, {"word": word})[0][0])]
+    lists = [found for word in words if (found := backend.rows(sql, {"word": word})[0][0])]
     every = np.fromstring(",".join(lists), np.int64, sep=",")
     ends = np.cumsum([found.count(",") + 1 for found in lists], dtype=np.int64)
     # Occurrences are listed by record, so that those of one word in one record stand together.

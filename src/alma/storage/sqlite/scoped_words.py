@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import Remembered
-from alma.storage.sql.statements import Dialect
 from alma.storage.sqlite import postings as sqlite_postings
 from alma.storage.sqlite.postings import varints
 from alma.storage.sqlite.word_entries import owner_tokens
+
+if TYPE_CHECKING:
+    from alma.storage.sqlite.backend import SQLiteBackend
 
 SMALL_SCOPE = 20_000
 COUNTED = 1_500
@@ -23,28 +25,20 @@ _FEW_INSIDE = 1_000
 _ENTRIES_OF_EACH = 1.5
 
 
-class Reader(Protocol):
-    """What asks the database."""
-
-    dialect: Dialect
-
-    def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]: ...
-
-
 class ScopedWords:
     """The full-text table of a kind, as far as it concerns one scope."""
 
-    def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        self._tx = tx
-        self._table = tx.dialect.names.table(spec)
-        self._fts = tx.dialect.names.fts_table(spec)
-        self._counts: Remembered[int] = tx.dialect.word_counts
+    def __init__(self, backend: SQLiteBackend, spec: RecordSpec, where: Predicate) -> None:
+        self._backend = backend
+        self._table = backend.dialect.names.table(spec)
+        self._fts = backend.dialect.names.fts_table(spec)
+        self._counts: Remembered[int] = backend.cache.word_counts
         matching = f"FROM {self._fts} WHERE {self._fts} MATCH :question LIMIT"
         self._counting = f"SELECT count(*) FROM (SELECT 1 {matching} :most)"
         self._reaching = f"SELECT rowid {matching} 1 OFFSET :most - 1"
         self._records, self._mean_length = self._totals()
         # Most kinds have no records in most stores, and nothing more is asked about those.
-        self._newest = self._records and tx.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
+        self._newest = self._records and backend.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
         everything = not self._scope or not self._records
         self.inside = self._records if everything else self._counted(self._scope, SMALL_SCOPE)
@@ -62,7 +56,7 @@ class ScopedWords:
 
     def _totals(self) -> tuple[int, float]:
         """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
-        rows = self._tx.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})
+        rows = self._backend.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})
         records, *lengths = varints(rows[0][0]) if rows and rows[0][0] else (0,)
         return records, sum(lengths) / max(records, 1)
 
@@ -72,10 +66,10 @@ class ScopedWords:
         if known is not None:
             return known
         asked = {"question": expression, "most": most}
-        count: int = self._tx.rows(self._counting, asked)[0][0]
+        count: int = self._backend.rows(self._counting, asked)[0][0]
         if count == most:
             # Few words are as common; to note of every entry where it stands would take half as long again.
-            last: int = self._tx.rows(self._reaching, asked)[0][0]
+            last: int = self._backend.rows(self._reaching, asked)[0][0]
             count = max(count, round(count * self._newest / last))
         return self._counts.put((self._fts, expression), self._records, count)
 
@@ -87,7 +81,7 @@ class ScopedWords:
         lists = []
         for word in words:
             expression = self._inside_with(word)
-            found = sqlite_postings.listed(self._tx, self._fts, expression, room + 1)
+            found = sqlite_postings.listed(self._backend, self._fts, expression, room + 1)
             room -= len(found)
             if room < 0:
                 return None

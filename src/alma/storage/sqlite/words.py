@@ -16,18 +16,19 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import rarity, saturation
 from alma.storage.sqlite import postings as sqlite_postings
-from alma.storage.sqlite import scoped_words as sqlite_scoped_words
-from alma.storage.sqlite.listing import Listing
 from alma.storage.sqlite.postings import varints
 from alma.storage.sqlite.scoped_words import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted
 from alma.text.tokens import spaced_terms
+
+if TYPE_CHECKING:
+    from alma.storage.sqlite.backend import SQLiteBackend
 
 # FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
 _COUNTING = 0.03
@@ -57,32 +58,21 @@ _SAID_ONCE = 60
 Candidate = tuple[int, str, float]
 
 
-class Reader(sqlite_scoped_words.Reader, Protocol):
-    """What asks the database."""
-
-    writable: bool
-
-    def condition_of(self, spec: RecordSpec, where: Predicate) -> tuple[str, dict[str, Any]]: ...
-
-    def listing(self, spec: RecordSpec, where: Predicate) -> Listing | None: ...
-
-
 class WordSearch(ScopedWords):
     """One question to the full-text table of a kind."""
 
-    def __init__(self, tx: Reader, spec: RecordSpec, where: Predicate) -> None:
-        super().__init__(tx, spec, where)
-        self._tx: Reader = tx
+    def __init__(self, backend: SQLiteBackend, spec: RecordSpec, where: Predicate) -> None:
+        super().__init__(backend, spec, where)
         self._spec = spec
         self._where = where
         # The owner's column weighs nothing.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
         # Where a good part of a word's entries lies inside they are listed all.
-        self._lists = not tx.writable and (not self._narrowed or self.inside >= _LISTED_SHARE * self._records)
+        self._lists = not backend.writable and (not self._narrowed or self.inside >= _LISTED_SHARE * self._records)
         # And only those inside are ranked, by how rare the words are there, where it takes little to list these and
         # words may be rarer or more common than everywhere.
         self._lists_inside = self._narrowed and self.inside <= min(_FEW_LISTED, _NEARLY_ALL * self._records)
-        self._condition, self._values = tx.condition_of(spec, where) if self._records else ("false", {})
+        self._condition, self._values = backend.dialect.kind(spec).condition(where) if self._records else ("false", {})
         # The words whose entries were listed last, and what was found by them.
         self._looked_up: tuple[frozenset[str], sqlite_postings.Ranked | None] = frozenset(), None
 
@@ -110,7 +100,7 @@ class WordSearch(ScopedWords):
         # Whoever does not need them all has the best already, and looking for the others takes the longest.
         newest: dict[int, str] = {}
         if common and len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
-            few = None if exact else self._tx.listing(self._spec, self._where)
+            few = None if exact else self._backend.feed.listing(self._spec, self._where)
             if few is None:
                 more.update(self._newest_with(common, everywhere, max(limit, _RESCORED)))
             else:
@@ -150,7 +140,7 @@ class WordSearch(ScopedWords):
     def _named(self, keys: Sequence[str], column: str, values: Mapping[str, Any]) -> list[Any]:
         """The keys of those of the records that lie inside, FTS5's notes of their lengths, and a column."""
         key = f'"{self._table}"."{self._spec.key}"'
-        return self._tx.rows(
+        return self._backend.rows(
             f"SELECT {key}, sizes.sz, {column} FROM json_each(:keys) AS wanted "
             f'CROSS JOIN "{self._table}" ON {key} = wanted.value '
             f'CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = "{self._table}".seq WHERE {self._condition}',
@@ -167,7 +157,7 @@ class WordSearch(ScopedWords):
 
     def _are_few(self, everywhere: Mapping[str, int]) -> bool:
         """Whether all entries of the words may be listed, though few of them lie inside."""
-        small = self._lists_inside and self._records <= _SMALL_TABLE and not self._tx.writable
+        small = self._lists_inside and self._records <= _SMALL_TABLE and not self._backend.writable
         return small and sum(everywhere.values()) <= _BUDGET
 
     def _rare_here(
@@ -243,8 +233,8 @@ class WordSearch(ScopedWords):
         """By BM25, best first, and so far down as it takes to find enough that lie inside."""
         if not words:
             return []
-        inside = sqlite_postings.listed(self._tx, self._fts, self._scope) if self._lists_inside else None
-        found = sqlite_postings.ranked(self._tx, self._fts, words, self._records, inside)
+        inside = sqlite_postings.listed(self._backend, self._fts, self._scope) if self._lists_inside else None
+        found = sqlite_postings.ranked(self._backend, self._fts, words, self._records, inside)
         self._looked_up = frozenset(words), found
         roughly = self._left_by_filter(found)
         if not len(roughly.order):
@@ -255,7 +245,7 @@ class WordSearch(ScopedWords):
 
     def _left_by_filter(self, found: sqlite_postings.Ranked) -> sqlite_postings.Ranked:
         """Of what was found by words, what a filter leaves, where it is known to leave few."""
-        few = self._tx.listing(self._spec, self._where)
+        few = self._backend.feed.listing(self._spec, self._where)
         return found if few is None else found.among(few.seqs)
 
     def _sizes(self, roughly: sqlite_postings.Ranked) -> list[bytes]:
@@ -265,7 +255,7 @@ class WordSearch(ScopedWords):
             f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value ORDER BY wanted.key"
         )
         seqs, _ = roughly.part(0, len(roughly.order))
-        return [size for (size,) in self._tx.rows(sql, {"seqs": self._listed(seqs)})]
+        return [size for (size,) in self._backend.rows(sql, {"seqs": self._listed(seqs)})]
 
     def _best_measured(self, measured: sqlite_postings.Ranked, limit: int) -> list[Candidate]:
         """The best whose scores are exact, keys breaking ties."""
@@ -310,7 +300,7 @@ class WordSearch(ScopedWords):
     def _read_inside(self, seqs: Sequence[int], *, measured: bool = True) -> list[Any]:
         """Those of these records that lie inside: where each stands, its key, and FTS5's note of its length."""
         beside = f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value " if measured else ""
-        return self._tx.rows(
+        return self._backend.rows(
             f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
             f"{'sizes.sz' if measured else 'NULL'} "
             f'FROM json_each(:seqs) AS wanted CROSS JOIN "{self._table}" ON "{self._table}".seq = wanted.value '
@@ -324,7 +314,7 @@ class WordSearch(ScopedWords):
         return [(seq, key, -less) for less, key, seq in found]
 
     def _best(self, question: str, limit: int) -> list[tuple[int, float]]:
-        return self._tx.rows(
+        return self._backend.rows(
             f"SELECT rowid, {self._score} AS score FROM {self._fts} WHERE {self._fts} MATCH :question "
             f"ORDER BY score DESC LIMIT :most",
             {"question": question, "most": limit},
@@ -333,7 +323,7 @@ class WordSearch(ScopedWords):
     def _best_inside(self, question: str, limit: int) -> list[Candidate]:
         """Every record is checked before it is ranked: for conditions that few fulfil, and for equal scores."""
         key = f'"{self._table}"."{self._spec.key}"'
-        return self._tx.rows(
+        return self._backend.rows(
             f'SELECT "{self._table}".seq, {key}, {self._score} AS score '
             # A cross join keeps SQLite from walking the records and asking the full-text table about each.
             f'FROM {self._fts} CROSS JOIN "{self._table}" ON "{self._table}".seq = {self._fts}.rowid '
@@ -358,7 +348,7 @@ class WordSearch(ScopedWords):
         question = all_of((*map(quoted, words), self._scope))
         shortest = min(rarest, self.inside) if self._scope else rarest
         reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
-        return self._tx.rows(
+        return self._backend.rows(
             f'SELECT newest.seq, "{self._table}"."{self._spec.key}" FROM '
             f"(SELECT rowid AS seq FROM {self._fts} WHERE {self._fts} MATCH :question "
             f"AND rowid > :oldest ORDER BY rowid DESC LIMIT {_LOOKED_AT}) AS newest "
@@ -373,7 +363,7 @@ class WordSearch(ScopedWords):
         if not seqs:
             return {}
         sql = f'SELECT seq, {self._beginnings} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
-        rows = self._tx.rows(sql, {"seqs": self._listed(seqs), "most": self._characters_for(len(seqs))})
+        rows = self._backend.rows(sql, {"seqs": self._listed(seqs), "most": self._characters_for(len(seqs))})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
         found = ((seq, spaced_terms(text)) for seq, text in rows)
         return {seq: self._worth(terms, spaced, terms.count(" ") + 1) for seq, terms in found}

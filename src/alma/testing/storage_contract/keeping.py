@@ -94,8 +94,8 @@ class TransactionContract:
         storage.save(make.a_heuristic(id="h"))
         with pytest.raises(StorageError, match="rolled back"), storage.transaction() as tx:
             tx.save(make.a_heuristic())
-            with pytest.raises(ConflictError), tx._writing():
-                tx._insert(Heuristic.spec, [make.a_heuristic(id="h")])
+            with pytest.raises(ConflictError), tx.writing():
+                tx.backend.insert(Heuristic.spec, [make.a_heuristic(id="h")])
         assert storage.count(Heuristic, EVERYWHERE) == 1
 
     def test_a_closed_store_says_so(self, storage: StorageBackend) -> None:

@@ -9,8 +9,8 @@ from alma.errors import ScopeViolationError, ValidationError
 from alma.model.governance import AuditEvent
 from alma.model.memory import ChangeType, Memory, MemoryRelationship
 from alma.model.query import Compare, Order
+from alma.storage.audit import digest
 from alma.storage.base import StorageBackend
-from alma.storage.chain import digest
 from alma.testing import builders as make
 from alma.testing.storage_contract.common import EVERYWHERE, SHOP, Oops
 

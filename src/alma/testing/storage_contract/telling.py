@@ -10,7 +10,7 @@ from alma.model.governance import Attribution
 from alma.model.learning import Heuristic, UserPreference
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction
-from alma.storage.changes import Change
+from alma.storage.transactional import Change
 from alma.testing import builders as make
 from alma.testing.storage_contract.common import SHOP
 

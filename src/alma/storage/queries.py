@@ -1,8 +1,9 @@
-"""Reading: every question of the contract, written once on the primitives."""
+"""Queries: every read of the contract, written once on the primitives of a backend."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, TypeVar, cast
@@ -16,10 +17,10 @@ from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predic
 from alma.model.record import Record, RecordSpec, spec_of
 from alma.model.scope import Scope, checked_scope
 from alma.model.vector import Vector
-from alma.storage import versions
-from alma.storage.chain import ChainHead
-from alma.storage.feed import VectorFeed, VectorQuestion
-from alma.storage.primitives import TEXT_LENGTH, Hit, Primitives, Query, RecordVector
+from alma.storage import history
+from alma.storage.audit import ChainHead
+from alma.storage.backend import TEXT_LENGTH, Backend, Hit, Query, RecordVector
+from alma.storage.feed import FoundVector, StoredVector, VectorQuestion
 from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
 from alma.text.tokens import searched_terms
 
@@ -30,40 +31,30 @@ _MOST_TERMS = 64
 _MOST_COUNTED = 20_000
 # More than any store has; a larger limit says the same, but is no number that every database knows.
 _MOST_RECORDS = 2**31 - 1
-_MOST_BOUNDED = 64
 
 
-class Reading(VectorFeed, Primitives):
-    """What can be asked inside a transaction."""
+class Queries:
+    """The reading half of a transaction: parses and bounds every query by its scope before the backend runs it."""
 
-    def __init__(self, by: Attribution, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
-        super().__init__(by, embedding_dim, embedding_model, writable=writable)
-        # What was parsed last, with the objects it was made of: while these are held, nothing else has their ids.
-        self._bounded: dict[tuple[str, int, int], tuple[Predicate, Scope, Predicate]] = {}
-        self._parts: dict[tuple[str, int], tuple[Predicate, Predicate]] = {}
+    def __init__(self, backend: Backend, by: Attribution) -> None:
+        self.backend = backend
+        self.by = by if by.reason is None and by.user_agent is None else _without_secrets(by)
+        self._models = VectorModels(backend)
 
-    def _inside(self, spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
-        """`inside`, and the same object again while the same scope and predicate are asked for."""
-        key = (spec.kind, id(scope), id(where))
-        known = self._bounded.get(key)
-        if known is None:
-            if len(self._bounded) >= _MOST_BOUNDED:
-                self._bounded.clear()
-            bounded = And(_within(spec, scope), self._parsed(spec, where))
-            known = self._bounded[key] = (bounded, scope, where)
-        return known[0]
+    @property
+    def writable(self) -> bool:
+        """Whether the transaction may write."""
+        return self.backend.writable
 
-    def _parsed(self, spec: RecordSpec, where: Predicate) -> Predicate:
-        """The parsed predicate; of one that has several parts, those that were parsed before are taken as they are."""
-        if not isinstance(where, And):
-            return q.parsed(spec, where)
-        key = (spec.kind, id(where))
-        known = self._parts.get(key)
-        if known is None:
-            if len(self._parts) >= _MOST_BOUNDED:
-                self._parts.clear()
-            known = self._parts[key] = (And(*(self._parsed(spec, part) for part in where.parts)), where)
-        return known[0]
+    @property
+    def embedding_dim(self) -> int:
+        """The length of the store's own vectors."""
+        return self.backend.embedding_dim
+
+    @property
+    def embedding_model(self) -> str:
+        """The model of the store's own vectors."""
+        return self.backend.embedding_model
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
         if as_of is not None:
@@ -98,8 +89,8 @@ class Reading(VectorFeed, Primitives):
         cursor = None if after is None else q.parsed_cursor(spec, order, after)
         if as_of is not None:
             return self._past(cls, scope, where, as_of, order, limit, cursor)
-        query = Query(spec, self._inside(spec, scope, where), order, _checked_limit(limit), cursor)
-        return cast(list[T], self._select(query))
+        query = Query(spec, inside(spec, scope, where), order, _checked_limit(limit), cursor)
+        return cast(list[T], self.backend.select(query))
 
     def values(
         self,
@@ -115,19 +106,19 @@ class Reading(VectorFeed, Primitives):
             raise ValidationError("query", "names", names, "must be a list of at least one field")
         _require_readable(spec, tuple(names))
         ordered = q.parsed_order(spec, order)
-        return self._values(Query(spec, self._inside(spec, scope, where), ordered, _checked_limit(limit)), names)
+        return self.backend.values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:
         spec = _searchable(spec_of(cls))
-        return self._word_counts(spec, list(dict.fromkeys(words)), self._inside(spec, scope, where))
+        return self.backend.word_counts(spec, list(dict.fromkeys(words)), inside(spec, scope, where))
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        return self._count(spec_of(cls), inside(spec_of(cls), scope, where))
+        return self.backend.count(spec_of(cls), inside(spec_of(cls), scope, where))
 
     def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        return self._size(spec_of(cls), self._inside(spec_of(cls), scope, where))
+        return self.backend.size(spec_of(cls), inside(spec_of(cls), scope, where))
 
     def matching_ids(
         self,
@@ -139,25 +130,25 @@ class Reading(VectorFeed, Primitives):
         exact: bool = True,
     ) -> list[tuple[str, float]]:
         spec = _searchable(spec_of(cls))
-        bounded = self._inside(spec, scope, where)
+        bounded = inside(spec, scope, where)
         words = self._looked_up(spec, query, bounded)
         limit = required_limit(limit)
-        return self._matching(spec, words, bounded, limit, exact=exact) if words and limit else []
+        return self.backend.matching(spec, words, bounded, limit, exact=exact) if words and limit else []
 
     def word_scores(
         self, cls: type[Record], query: str, ids: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
         spec = _searchable(spec_of(cls))
-        bounded = self._inside(spec, scope, where)
+        bounded = inside(spec, scope, where)
         words, keys = self._looked_up(spec, query, bounded), list(dict.fromkeys(ids))
-        return self._word_scores(spec, words, keys, bounded) if words and keys else {}
+        return self.backend.word_scores(spec, words, keys, bounded) if words and keys else {}
 
     def _looked_up(self, spec: RecordSpec, query: str, bounded: Predicate) -> list[str]:
         """The words of a question that are looked for: of a long one the rarest, wherever they stand in it."""
         words = _words_of(query)
         if len(words) <= _MOST_TERMS:
             return words
-        _, counts = self._word_counts(spec, words, bounded)
+        _, counts = self.backend.word_counts(spec, words, bounded)
         return sorted(filter(counts.__getitem__, words), key=counts.__getitem__)[:_MOST_TERMS]
 
     def search_text(
@@ -182,7 +173,7 @@ class Reading(VectorFeed, Primitives):
         if not found:
             return []
         spec = spec_of(cls)
-        records = {r.key: r for r in self._select(Query(spec, In(spec.key, [key for key, _ in found])))}
+        records = {r.key: r for r in self.backend.select(Query(spec, In(spec.key, [key for key, _ in found])))}
         return [Hit(cast(T, records[key]), score) for key, score in found]
 
     def nearest_ids(
@@ -203,18 +194,18 @@ class Reading(VectorFeed, Primitives):
     ) -> VectorQuestion:
         """The search that is meant, or an error that says what is wrong with it."""
         spec = embedding(spec_of(cls))
-        bounded = self._inside(spec, scope, where)
+        bounded = inside(spec, scope, where)
         chosen = model or self.embedding_model
-        wanted = self._fitting(spec, Vector(vector), chosen)
+        wanted = self._models.fitting(spec, Vector(vector), chosen)
         if chosen == self.embedding_model:
-            self._require_own_model()
+            self._models.require_own()
         return VectorQuestion(spec, wanted, chosen, bounded, required_limit(limit))
 
     def answer(self, question: VectorQuestion, exact: bool = True) -> list[tuple[str, float]]:
         """What `nearest_ids` finds for a question that was checked already."""
         if not question.limit:
             return []
-        return self._nearest(
+        return self.backend.nearest(
             question.spec, question.vector, question.model, question.where, question.limit, exact=exact
         )
 
@@ -222,24 +213,24 @@ class Reading(VectorFeed, Primitives):
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
     ) -> list[T]:
         bounded = inside(embedding(spec_of(cls)), scope, EVERYTHING)
-        return cast(list[T], self._without_vector(cls.spec, model, bounded, required_limit(limit), after))
+        return cast(list[T], self.backend.without_vector(cls.spec, model, bounded, required_limit(limit), after))
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
-        return self._count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
+        return self.backend.count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
 
     def is_half_moved(self, cls: type[Record], model: str) -> bool:
         """Whether any record anywhere has vectors of other models and none of this one."""
-        return self._is_half_moved(embedding(spec_of(cls)), model)
+        return self.backend.is_half_moved(embedding(spec_of(cls)), model)
 
     def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
         """Every vector of these records, of every model and with the passages, by id, model and part."""
         wanted = named(spec_of(cls), record_ids)
-        found = self._vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
+        found = self.backend.vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
         return sorted(found, key=lambda each: each[:3])
 
     def models(self) -> dict[str, int]:
         """The models of which there are vectors, and how long those are."""
-        return {model: dims for model in self._models() if (dims := self._dims_of(model, None)) is not None}
+        return self._models.known()
 
     def reachable(
         self,
@@ -259,17 +250,17 @@ class Reading(VectorFeed, Primitives):
             checked_depth(max_depth),
             required_limit(limit),
         )
-        return self._reachable(walk) if walk.starts else []
+        return self.backend.reachable(walk) if walk.starts else []
 
     def audit_heads(self) -> list[ChainHead]:
-        return self._chains().heads()
+        return self.backend.chains.heads()
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
         _require_versioned(spec_of(cls))
         of_record = And(Compare("kind", "eq", spec_of(cls).kind), Compare("memory_id", "eq", record_id))
         rows = self.find(MemoryVersion, EVERYWHERE, of_record, order=(Order("version_number"),))
         current = self.get(cls, record_id, EVERYWHERE)
-        return versions.within(versions.filled(rows, current), cls, inside(spec_of(cls), scope, EVERYTHING))
+        return history.within(history.filled(rows, current), cls, inside(spec_of(cls), scope, EVERYTHING))
 
     def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
         """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
@@ -293,41 +284,97 @@ class Reading(VectorFeed, Primitives):
         bounded = inside(spec_of(cls), scope, where)
         moment = _checked_moment(as_of)
         query = Query(spec_of(cls), bounded, order, _checked_limit(limit), after)
-        unchanged = [versions.without_vector(record) for record in self._unchanged_since(query, moment)]
+        unchanged = [history.without_vector(record) for record in self.backend.unchanged_since(query, moment)]
         return _page([*cast(list[T], unchanged), *self._changed(cls, bounded, moment)], order, limit, after)
 
     def _changed(self, cls: type[T], bounded: Predicate, moment: datetime) -> list[T]:
-        rows = self._changed_since(spec_of(cls).kind, moment, _keys_in(bounded, spec_of(cls).key))
+        rows = self.backend.changed_since(spec_of(cls).kind, moment, _keys_in(bounded, spec_of(cls).key))
         newest = {row.memory_id: row for row in sorted(rows, key=lambda row: row.version_number)}
-        past = (versions.record_of(row, cls, None) for _, row in sorted(newest.items()))
+        past = (history.record_of(row, cls, None) for _, row in sorted(newest.items()))
         return [record for record in past if record is not None and q.matches(bounded, record)]
 
-    def _fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
+    # ------------------------------------------------------------------ the vector feed
+
+    def feed_name(self) -> str:
+        """What tells the store's vector feed from that of every other store."""
+        return self.backend.feed.name()
+
+    def vector_position(self) -> int:
+        """The last position of the feed; 0 before the first."""
+        return self.backend.feed.position()
+
+    def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
+        """Up to so many of a model's vectors behind a position of the feed, in order."""
+        return self.backend.feed.after(model, position, limit)
+
+    def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+        """Those of these positions that still hold a vector of the question's kind and model."""
+        return self.backend.feed.at(question, positions)
+
+    def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+        """The positions of all vectors whose records fulfil the question; None where there are more than so many."""
+        return self.backend.feed.inside(question, most, known=known)
+
+    def positions_held(self, model: str) -> list[int]:
+        """Every position that still holds a vector of the model."""
+        return self.backend.feed.held(model)
+
+
+class VectorModels:
+    """The models of which a store has vectors, and how long those are."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def known(self) -> dict[str, int]:
+        """The models of which there are vectors, with the length of these."""
+        found = ((model, self._backend.dims_of(model, None)) for model in self._backend.models())
+        return {model: dims for model, dims in found if dims is not None}
+
+    def fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
         """The vector, if it is as long as this store's vectors of that model are."""
-        if model == self.embedding_model and len(vector) != self.embedding_dim:
-            raise self._wrong_length(spec, vector, self.embedding_dim)
-        dims = self._dims_of(model, len(vector) if claim else None)
+        if model == self._backend.embedding_model:
+            self.require_own_length(spec, vector)
+        dims = self._backend.dims_of(model, len(vector) if claim else None)
         if dims is not None and dims != len(vector):
-            raise self._wrong_length(spec, vector, dims)
+            raise _wrong_length(spec, vector, dims)
         return vector
 
-    def _require_own_model(self) -> None:
-        """Refuse to work with vectors of a model that this store has none of while it has those of another."""
-        if self._dims_of(self.embedding_model, None) is not None:
-            return
-        others = self.models()
-        # Another writer may have claimed this very model between the two looks.
-        if others and self.embedding_model not in others:
-            raise ModelMismatchError(self.embedding_model, others)
+    def require_own_length(self, spec: RecordSpec, vector: Vector) -> None:
+        """Refuse a vector that is not as long as the store was opened for."""
+        if len(vector) != self._backend.embedding_dim:
+            raise _wrong_length(spec, vector, self._backend.embedding_dim)
 
-    def _wrong_length(self, spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:
-        return ValidationError(
-            spec.kind,
-            spec.vector_field,
-            vector,
-            f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
-            f"open the store with the embedding_dim of its model, or move it to another one with  alma reembed",
-        )
+    def require_own(self) -> None:
+        """Refuse to work with vectors of a model that this store has none of while it has those of another."""
+        own = self._backend.embedding_model
+        if self._backend.dims_of(own, None) is not None:
+            return
+        others = self.known()
+        # Another writer may have claimed this very model between the two looks.
+        if others and own not in others:
+            raise ModelMismatchError(own, others)
+
+
+def _wrong_length(spec: RecordSpec, vector: Vector, dims: int) -> ValidationError:
+    return ValidationError(
+        spec.kind,
+        spec.vector_field,
+        vector,
+        f"must have {dims} dimensions, as this store's vectors do, not {len(vector)}; "
+        f"open the store with the embedding_dim of its model, or move it to another one with  alma reembed",
+    )
+
+
+@lru_cache(maxsize=1024)
+def _without_secrets(by: Attribution) -> Attribution:
+    """Who acts, as history and audit record it: a reason may quote a secret."""
+    from alma.redaction.redactor import redact_text
+
+    clean = {
+        name: redact_text(text).text for name in ("reason", "user_agent") if (text := getattr(by, name)) is not None
+    }
+    return replace(by, **clean)
 
 
 def named(spec: RecordSpec, record_ids: Iterable[Any]) -> list[Any]:

@@ -1,0 +1,160 @@
+"""The marks of the outbox and the heads of the audit chains as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from alma.model.fields import FieldType
+from alma.storage.audit import ChainHead, ChainTable
+from alma.storage.outbox import Mark, MarkTable
+from alma.storage.sql.names import Names
+
+if TYPE_CHECKING:
+    from alma.storage.sql.backend import SqlBackend
+
+
+class SqlMarks(MarkTable):
+    """The outbox as a table."""
+
+    _columns = "projection, kind, record_id, generation, marked_at, leased_until, attempts, error, parked"
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self._backend = backend
+        self._outbox = backend.names.outbox
+        self._projections = backend.names.projections
+        self._named = backend.names.parameter
+        self._placeholder = backend.names.mark
+
+    @property
+    def _same_mark(self) -> str:
+        return " AND ".join(f"{name} = {self._placeholder}" for name in ("projection", "kind", "record_id"))
+
+    def register(self, name: str, kinds: Sequence[str]) -> None:
+        self._delete_all(self._projections, name)
+        self._backend.insert_rows(self._projections, ("projection", "kind"), [(name, kind) for kind in kinds])
+
+    def drop(self, name: str) -> None:
+        for table in (self._projections, self._outbox):
+            self._delete_all(table, name)
+
+    def _delete_all(self, table: str, projection: str) -> None:
+        self._backend.run(f"DELETE FROM {table} WHERE projection = {self._named('name')}", {"name": projection})
+
+    def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        """In one statement, which does nothing where no projection follows the kind."""
+        each = "json_each({}) AS key" if self._backend.dialect.name == "sqlite" else "unnest({}::text[]) AS key"
+        key = "key.value" if self._backend.dialect.name == "sqlite" else "key"
+        self._backend.run(
+            f"INSERT INTO {self._outbox} (projection, kind, record_id, marked_at, generation) "
+            f"SELECT projection, kind, {key}, {self._named('moment')}, 1 "
+            f"FROM {self._projections} CROSS JOIN {each.format(self._named('keys'))} "
+            f"WHERE kind = {self._named('kind')} "
+            # In order, so that two batches over the same records take their row locks in the same order.
+            f"ORDER BY 1, 3 ON CONFLICT (projection, kind, record_id) DO UPDATE "
+            f"SET generation = {self._outbox}.generation + 1, marked_at = excluded.marked_at, "
+            f"attempts = 0, error = NULL, parked = false",
+            {"kind": kind, "keys": self._backend.bound_list(list(dict.fromkeys(keys))), "moment": self._moment(moment)},
+        )
+
+    def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
+        free = f"(leased_until IS NULL OR leased_until <= {self._named('now')})"
+        skip = " FOR UPDATE SKIP LOCKED" if self._backend.dialect.name == "postgresql" else ""
+        rows = self._backend.rows(
+            f"{self._oldest_first(f'{free} AND NOT parked')} LIMIT {self._named('most')}{skip}",
+            {"name": projection, "now": self._moment(moment), "most": limit},
+        )
+        marks = [self._mark_of(row, leased_until=until) for row in rows]
+        lease = f"UPDATE {self._outbox} SET leased_until = {self._placeholder} WHERE {self._same_mark}"
+        self._backend.run_many(lease, [(self._moment(until), *self._identity(mark)) for mark in marks])
+        return marks
+
+    def acknowledge(self, marks: Sequence[Mark]) -> int:
+        cleared = 0
+        named = {name: self._named(name) for name in ("projection", "kind", "record_id", "generation")}
+        same = " AND ".join(f"{name} = {named[name]}" for name in ("projection", "kind", "record_id"))
+        for mark in marks:
+            values = {name: getattr(mark, name) for name in ("projection", "kind", "record_id")}
+            delete = f"DELETE FROM {self._outbox} WHERE {same} AND generation = {named['generation']}"
+            if self._backend.run(delete, {**values, "generation": mark.generation}):
+                cleared += 1
+            else:
+                self._backend.run(f"UPDATE {self._outbox} SET leased_until = NULL WHERE {same}", values)
+        return cleared
+
+    def fail(self, mark: Mark, error: str, park_after: int) -> None:
+        parked = mark.attempts + 1 >= park_after
+        sql = (
+            f"UPDATE {self._outbox} SET leased_until = NULL, attempts = attempts + 1, "
+            f"error = {self._placeholder}, parked = {self._placeholder} "
+            f"WHERE {self._same_mark} AND generation = {self._placeholder}"
+        )
+        self._backend.run_many(sql, [(error, parked, *self._identity(mark), mark.generation)])
+
+    def unpark(self, projection: str) -> int:
+        freed = "parked = false, attempts = 0, error = NULL"
+        sql = f"UPDATE {self._outbox} SET {freed} WHERE projection = {self._named('name')} AND parked"
+        return self._backend.run(sql, {"name": projection})
+
+    def pending(self, projection: str) -> list[Mark]:
+        return [self._mark_of(row) for row in self._backend.rows(self._oldest_first("true"), {"name": projection})]
+
+    # ------------------------------------------------------------------ spelling
+
+    def _oldest_first(self, condition: str) -> str:
+        return (
+            f"SELECT {self._columns} FROM {self._outbox} WHERE projection = {self._named('name')} AND {condition} "
+            f"ORDER BY marked_at, kind, record_id"
+        )
+
+    @staticmethod
+    def _identity(mark: Mark) -> tuple[str, str, str]:
+        return mark.projection, mark.kind, mark.record_id
+
+    def _moment(self, moment: datetime) -> Any:
+        return self._backend.dialect.encode(FieldType.TIMESTAMP, moment)
+
+    def _mark_of(self, row: Sequence[Any], leased_until: datetime | None = None) -> Mark:
+        decode = self._backend.dialect.timestamp_decoder
+        projection, kind, record_id, generation, marked_at, leased, attempts, error, parked = row
+        until = leased_until if leased_until is not None or leased is None else decode(leased)
+        return Mark(projection, kind, record_id, generation, decode(marked_at), until, attempts, error, bool(parked))
+
+
+class SqlChains(ChainTable):
+    """The heads of the audit chains as a table."""
+
+    def __init__(self, backend: SqlBackend) -> None:
+        self._backend = backend
+
+    def take(self) -> ChainHead:
+        # SQLite has one writer at a time. On a server a chain that another writer holds is left to it, and where all
+        # are held a new one is begun: so nobody waits, and there are as many as ever wrote at once.
+        only_free = "" if self._backend.dialect.name == "sqlite" else " FOR UPDATE SKIP LOCKED"
+        found = self._backend.rows(f"{self._heads()} LIMIT 1{only_free}", {})
+        if not found:
+            table = self._backend.names.audit_chains
+            begun = f"INSERT INTO {table} (length) VALUES (0) RETURNING chain, length, hash, unchained"
+            found = self._backend.rows(begun, {})
+        return ChainHead(*found[0])
+
+    def move(self, head: ChainHead) -> None:
+        self._backend.run(_moving(self._backend.names), {"length": head.length, "hash": head.hash, "chain": head.chain})
+
+    def heads(self) -> list[ChainHead]:
+        return [ChainHead(*row) for row in self._backend.rows(self._heads(), {})]
+
+    def _heads(self) -> str:
+        return f"SELECT chain, length, hash, unchained FROM {self._backend.names.audit_chains} ORDER BY chain"
+
+
+@cache
+def _moving(names: Names) -> str:
+    """Writes down where a chain ends."""
+    named = names.parameter
+    return (
+        f"UPDATE {names.audit_chains} SET length = {named('length')}, hash = {named('hash')} "
+        f"WHERE chain = {named('chain')}"
+    )

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from alma import clock
 from alma.memory.audit import AuditTrail
@@ -78,11 +76,6 @@ def test_a_projection_registered_by_another_process_hears_of_what_follows(store:
         assert [mark.record_id for mark in tx.pending("index")] == [later.id]
 
 
-@given(
-    key=st.text(min_size=1),
-    reason=st.none() | st.text(min_size=1).filter(lambda text: "\x00" not in text and not text.isspace()),
-    agent=st.none() | st.sampled_from(["helena", 'He"lena', "Jörg\\"]),
-)
 def test_the_newest_outcomes_of_a_lesson_are_read_from_an_index_in_its_order(store: SQLiteStorage) -> None:
     names, order = ("success", "timestamp"), (Order("timestamp", "desc"),)
     scope = Scope(project_id="shop", agent="helena")

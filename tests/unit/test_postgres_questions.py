@@ -119,10 +119,10 @@ def test_a_statement_says_what_it_says_in_the_encoding_of_the_database(postgres:
 def test_a_round_that_was_set_in_what_was_rolled_back_is_set_again(postgres_dsn: str) -> None:
     with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4, pool_size=1) as store:
         with pytest.raises(ZeroDivisionError), store.snapshot() as tx:
-            tx.look_round(123)  # type: ignore[attr-defined]
+            tx.backend.look_round(123)  # type: ignore[attr-defined]
             raise ZeroDivisionError
         with store.snapshot() as tx:
-            tx.look_round(123)  # type: ignore[attr-defined]
+            tx.backend.look_round(123)  # type: ignore[attr-defined]
             assert tx.rows("SHOW hnsw.ef_search", {}) == [("123",)]  # type: ignore[attr-defined]
 
 

@@ -7,7 +7,7 @@ The data and the harness are those of `bench/howto.py`. Features are what `alma.
 real store and kept in bench/results/advice-features.pickle (delete it to collect them anew); with `--judge` it is asked
 about the best six candidates of each question. Scores are fitted so that the right candidates come first (softmax), and
 relevance so that it tells questions with an answer from those of another language (logistic). Printed are the weights
-of each language with the numbers on both, and those of both languages together, which `Tuning` holds.
+of each language with the numbers on both, and those of both languages together, which `AdviceTuning` holds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ import numpy as np
 
 from alma import ALMA, Outcome
 from alma.judge import Judge, StrictJudge, default_judge
-from alma.learning.advice import Features, strategy_of, task_of
+from alma.learning.advice import strategy_of, task_of
+from alma.learning.tuning import AdviceFeatures
 from alma_learner import embedder, opened
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -101,7 +102,7 @@ def _asked(
         found = []
         for task, topic, kind in asked:
             near = advisor.features(task, embedder().encode(task), alma.scope(_AGENT))
-            near.sort(key=lambda each: -advisor.tuning.score.of(each[1]))
+            near.sort(key=lambda each: -advisor.tuning.score.score(each[1]))
             past = [(task_of(record), strategy_of(record)) for record, _ in near]
             verdicts = _judged(judge, task, past[:_JUDGED])
             verdicts += [(None, None)] * (len(near) - len(verdicts))
@@ -124,7 +125,7 @@ def _log_odds(probability: float | None) -> float:
     return math.log(known / (1 - known))
 
 
-def _row(features: Features, useful: float | None, alike: float | None) -> list[float]:
+def _row(features: AdviceFeatures, useful: float | None, alike: float | None) -> list[float]:
     told = [_log_odds(each) for each in (useful, alike)]
     return [features.meaning, features.task_words, features.strategy_words, features.words, features.tried, *told]
 

@@ -20,10 +20,10 @@ from alma.ingest.pipeline import Ingest
 from alma.judge.base import Judge
 from alma.learning.contradictions import with_disagreements, with_sources
 from alma.learning.forgetting import ForgettingEngine, Forgotten
+from alma.learning.lessons import HeuristicEvidence, evidence_of
 from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
-from alma.learning.stored import Grounds, grounds_of
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.memory.fact_relations import Distinguished, FactRelations
@@ -325,9 +325,9 @@ class ALMA(Closeable):
         """What to expect of each of these strategies at a task, in the order asked for, with the evidence."""
         return self.learning.recommender.assess(checked_task(task), self._readable(agent), strategies)[0]
 
-    def evidence(self, heuristic_id: str, agent: str) -> Grounds:
+    def evidence(self, heuristic_id: str, agent: str) -> HeuristicEvidence:
         """The ids of all outcomes for and against a heuristic; the heuristic itself names the newest of them."""
-        return grounds_of(self.storage, heuristic_id, self._readable(agent))
+        return evidence_of(self.storage, heuristic_id, self._readable(agent))
 
     # ------------------------------------------------------------------ after a task
 

@@ -23,9 +23,9 @@ from alma import (
     ValidationError,
     clock,
 )
-from alma.learning.heuristics import HeuristicExtractor, Seen
+from alma.learning.heuristics import HeuristicExtractor, Trial
 from alma.learning.protocols import LearningProtocol
-from alma.learning.strategies import Tuning
+from alma.learning.tuning import LessonTuning
 from alma.vectors.base import VectorIndex
 from tests.learning.conftest import Open
 from tests.support.judging import ToldJudge
@@ -436,7 +436,7 @@ class TestAntiPatterns:
 
     def test_the_failing_strategy_in_other_words_is_no_alternative(self, alma: ALMA) -> None:
         alma.learning.strategies.judge = ToldJudge(same=[("sleep for five seconds", "wait 5 s")], probability=0.55)
-        alma.learning.strategies.tuning = Tuning(same=0.5)
+        alma.learning.strategies.tuning = LessonTuning(same=0.5)
         learn(alma, strategy="sleep for five seconds", task="Test the login form of the shop")
         learn(alma, "failure", "wait 5 s", times=6)
         assert {each.better_alternative for each in anti_patterns(alma)} <= {None}
@@ -586,7 +586,7 @@ def test_old_evidence_counts_less() -> None:
     extractor = HeuristicExtractor(half_life_days=30)
     now = clock.now()
     outcomes = [
-        Seen("id", "lesson", None, "task", "strategy", success, None, now - timedelta(days=days), {})
+        Trial("id", success, now - timedelta(days=days), "task", {})
         for success, days in ((True, 300), (True, 300), (True, 300), (False, 0), (False, 0))
     ]
     assert extractor.belief(outcomes, now).mean < 0.3

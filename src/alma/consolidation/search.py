@@ -9,7 +9,7 @@ from alma.consolidation.merging import Kind
 from alma.consolidation.result import MergedGroup
 from alma.judge.base import Judge
 from alma.judge.strict import normalised
-from alma.learning.stored import NOT_THE_SAME
+from alma.learning.lessons import NOT_THE_SAME
 from alma.learning.strategies import is_prose
 from alma.model.query import In
 from alma.model.record import Record

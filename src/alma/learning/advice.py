@@ -18,6 +18,7 @@ from alma.learning.lesson_index import unit
 from alma.learning.rule_evidence import Rule
 from alma.learning.strategies import strategy_key
 from alma.learning.task_similarity import word_overlap
+from alma.learning.tuning import AdviceFeatures, AdviceTuning
 from alma.model.learning import Belief, Heuristic, Outcome, kept
 from alma.model.query import In
 from alma.model.record import Record
@@ -26,70 +27,6 @@ from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.text.tokens import query_terms, terms
 from alma.vectors.base import VectorIndex
-
-
-class Features(NamedTuple):
-    """What is known of a candidate.
-
-    `meaning` is the cosine of the tasks. The words that the task shares with the past task, with its strategy and with
-    either count as much as they are rare among the candidates. `tried` is the logarithm of how many outcomes there are:
-    the more, the nearer lies something unrelated by chance.
-    """
-
-    meaning: float
-    task_words: float
-    strategy_words: float
-    words: float
-    tried: float
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """One additive score: log-odds from features."""
-
-    meaning: float
-    task_words: float = 0.0
-    strategy_words: float = 0.0
-    words: float = 0.0
-    tried: float = 0.0
-    bias: float = 0.0
-
-    def of(self, features: Features) -> float:
-        """The log-odds of a candidate."""
-        return (
-            self.bias
-            + self.meaning * features.meaning
-            + self.task_words * features.task_words
-            + self.strategy_words * features.strategy_words
-            + self.words * features.words
-            + self.tried * features.tried
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The numbers that advice is given by; `bench/advice_weights.py` fits them on one language and checks on the other.
-
-    `score` orders the candidates, and `relevance` is the probability that one is about such a task; `nearness` is how
-    much lower a score may be for its evidence to count a third. `threshold` is the least relevance of evidence that is
-    answered from. From `near` on, and with as much evidence and success as `supported_by` and `supported_from` say, an
-    answer is supported; otherwise it is weak.
-    """
-
-    candidates: int = 40
-    score: Weights = Weights(meaning=13.64, task_words=-3.84, strategy_words=5.77, words=7.0)
-    relevance: Weights = Weights(meaning=7.17, words=4.31, tried=-0.67, bias=-1.46)
-    nearness: float = 1.36
-    threshold: float = 0.58
-    near: float = 0.75
-    supported_by: float = 2.0
-    supported_from: float = 0.6
-
-
-def probability(log_odds: float) -> float:
-    """The probability with these logarithmic odds."""
-    return 1 / (1 + math.exp(-log_odds)) if log_odds > 0 else math.exp(log_odds) / (1 + math.exp(log_odds))
-
 
 _NAMED = 5
 
@@ -107,7 +44,7 @@ class Report(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class NearbyStrategy:
     """One strategy and the evidence for it near a task, nearest outcome first."""
 
     strategy: str
@@ -144,14 +81,14 @@ class _Scored(NamedTuple):
 class Advisor:
     """Finds what was tried on tasks near a given one, and weighs it."""
 
-    def __init__(self, storage: StorageBackend, index: VectorIndex, tuning: Tuning | None = None) -> None:
+    def __init__(self, storage: StorageBackend, index: VectorIndex, tuning: AdviceTuning | None = None) -> None:
         self._storage = storage
         self._index = index
-        self.tuning = tuning or Tuning()
+        self.tuning = tuning or AdviceTuning()
 
     def tried_near(
         self, task: str, vector: Vector | None, scope: Scope, reader: str | None, half_life_days: float
-    ) -> list[Tried]:
+    ) -> list[NearbyStrategy]:
         """Every strategy that was tried on one of the nearest tasks, the most promising first."""
         scored = self._scored(task, vector, scope)
         if not scored:
@@ -164,7 +101,7 @@ class Advisor:
             lessons.setdefault(candidate.lesson, []).append(place)
         now = clock.now()
         found = [
-            _tried(
+            _nearby(
                 [scored[i] for i in places],
                 [weights[i] for i in places],
                 [counted[i] for i in places],
@@ -180,12 +117,12 @@ class Advisor:
         """The candidates with their score and relevance, best first."""
         tuning = self.tuning
         scored = [
-            _Scored(record, probability(tuning.relevance.of(known)), tuning.score.of(known))
+            _Scored(record, probability(tuning.relevance.score(known)), tuning.score.score(known))
             for record, known in self.features(task, vector, scope)
         ]
         return sorted(scored, key=lambda each: (-each.score, each.record.id))
 
-    def features(self, task: str, vector: Vector | None, scope: Scope) -> list[tuple[Report | Rule, Features]]:
+    def features(self, task: str, vector: Vector | None, scope: Scope) -> list[tuple[Report | Rule, AdviceFeatures]]:
         """What was tried on the nearest tasks, and what is known of each."""
         cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
         for cls in (Outcome, Heuristic):
@@ -206,7 +143,7 @@ class Advisor:
             by_task, by_strategy, by_either = (
                 _share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)
             )
-            found.append((each, Features(max(cosine, overlap), by_task, by_strategy, by_either, tried)))
+            found.append((each, AdviceFeatures(max(cosine, overlap), by_task, by_strategy, by_either, tried)))
         return found
 
     def _candidates(
@@ -268,14 +205,14 @@ def _counted(scored: Sequence[_Scored], weights: Sequence[float], reader: str | 
     return counted
 
 
-def _tried(
+def _nearby(
     found: Sequence[_Scored],
     weights: Sequence[float],
     counted: Sequence[float],
     reader: str | None,
     now: datetime,
     half_life_days: float,
-) -> Tried:
+) -> NearbyStrategy:
     """What is known about one lesson: what its rule counts, where it became one, or its outcomes near the task."""
     rules = [each.record for each in found if isinstance(each.record, Rule)]
     reports = [
@@ -299,7 +236,7 @@ def _tried(
         tried, succeeded = max(tried, rule.occurrence_count), max(succeeded, rule.success_count)
     told_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule in rules)])
     times = Sessions()
-    return Tried(
+    return NearbyStrategy(
         strategy=rules[0].strategy if rules else strategy_of(found[0].record),
         relevance=max(each.relevance for each in found),
         score=max(each.score for each in found),
@@ -313,9 +250,9 @@ def _tried(
     )
 
 
-def _one_of_each(found: Iterable[Tried]) -> list[Tried]:
+def _one_of_each(found: Iterable[NearbyStrategy]) -> list[NearbyStrategy]:
     """The lessons with different strategies; of several with the same, the one that promises most."""
-    best: dict[str, Tried] = {}
+    best: dict[str, NearbyStrategy] = {}
     for each in found:
         known = best.setdefault(each.key, each)
         if each.belief.mean > known.belief.mean:
@@ -331,6 +268,11 @@ def task_of(record: Report | Rule) -> str:
 def strategy_of(record: Report | Rule) -> str:
     """The strategy that a candidate is about."""
     return record.strategy if isinstance(record, Rule) else record.strategy_used or ""
+
+
+def probability(log_odds: float) -> float:
+    """The logistic function."""
+    return 1 / (1 + math.exp(-log_odds)) if log_odds > 0 else math.exp(log_odds) / (1 + math.exp(log_odds))
 
 
 def _rarity(wanted: set[str], texts: Sequence[set[str]]) -> dict[str, float]:

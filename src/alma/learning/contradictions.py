@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from alma.learning.stored import RELATED
+from alma.learning.lessons import RELATED
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.slice import REPORTED_BY, MemorySlice
 

@@ -1,13 +1,13 @@
-"""Heuristics and anti-patterns: what the outcomes of a lesson say, put into words and numbers."""
+"""Heuristics and anti-patterns: the rule or warning that the outcomes of a lesson make."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from alma.errors import ValidationError
 from alma.learning.burst_damping import shares
@@ -24,98 +24,79 @@ from alma.model.learning import (
     kept,
 )
 
-# With every outcome the rule is written anew, and its last version kept: more would make long lessons slow.
+EVIDENCE_READ = 100
+"""How many of the newest outcomes of a lesson are read for each new one."""
+SAME_STRATEGY = "same_strategy"
+"""The metadata key of an outcome under which the probability is kept that its strategy is that of its lesson."""
+# A rule is written with every outcome, and its last version is kept: more ids would make long lessons slow.
 _OUTCOMES_NAMED = 100
 _ERRORS_NAMED = 3
 _LONGEST_ERROR = 300
 _NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
 
 
-EVIDENCE_READ = 100
-SAME_STRATEGY = "same_strategy"
-"""Under this name an outcome's metadata keeps how likely it is that its strategy is that of its lesson."""
-
-
-class Seen(NamedTuple):
-    """What counts of an outcome when it is compared with others."""
+class Trial(NamedTuple):
+    """The fields of an outcome that count as evidence."""
 
     id: str
+    success: bool
+    timestamp: datetime | None
+    task_description: str
+    metadata: JsonObject
+
+    @classmethod
+    def of(cls, outcome: Outcome) -> Trial:
+        return cls._make(getattr(outcome, name) for name in cls._fields)
+
+
+class DetailedTrial(NamedTuple):
+    """The fields of an outcome from which the text of a rule or a warning is made."""
+
+    id: str
+    success: bool
+    timestamp: datetime | None
+    task_description: str
+    metadata: JsonObject
     lesson_id: str | None
     task_type: str | None
-    task_description: str
     strategy_used: str | None
-    success: bool
     error_message: str | None
-    timestamp: datetime | None
-    metadata: JsonObject
 
     @classmethod
-    def of(cls, outcome: Outcome) -> Seen:
+    def of(cls, outcome: Outcome) -> DetailedTrial:
         return cls._make(getattr(outcome, name) for name in cls._fields)
 
 
-class Tried(NamedTuple):
-    """What counts of an outcome as long as nothing is made of it."""
-
-    success: bool
-    timestamp: datetime | None
-    task_description: str
-    metadata: JsonObject
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Tried:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
-
-
-class Counted(NamedTuple):
-    """What counts of an outcome when something is made of its lesson."""
-
-    id: str
-    success: bool
-    timestamp: datetime | None
-    task_description: str
-    metadata: JsonObject
-
-    @classmethod
-    def of(cls, outcome: Outcome) -> Counted:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
-
-
-def probability_of(counted: Seen | Tried | Counted | Outcome) -> float:
-    """How likely it is that an outcome is of the strategy of its lesson; 1 where the words are the same."""
-    known = counted.metadata.get(SAME_STRATEGY) if counted.metadata else None
-    return float(known) if isinstance(known, float) and 0 <= known <= 1 else 1.0
+AnyTrial = Trial | DetailedTrial | Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """The outcomes of one lesson, oldest first, and the newest of them as it was told.
+class LessonEvidence:
+    """The outcomes of one lesson, oldest first.
 
-    `outcomes` are the newest, with their texts, and `every` are all of them.
+    `outcome` is the newest, `detailed` are the newest ones with their texts, and `every` are all of them.
     """
 
-    newest: Outcome
+    outcome: Outcome
     lesson_id: str
-    outcomes: Sequence[Seen]
-    every: Sequence[Seen | Counted]
-    successes: Sequence[Seen] = field(init=False)
-    failures: Sequence[Seen] = field(init=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "successes", [outcome for outcome in self.outcomes if outcome.success])
-        object.__setattr__(self, "failures", [outcome for outcome in self.outcomes if not outcome.success])
+    detailed: Sequence[DetailedTrial]
+    every: Sequence[Trial | DetailedTrial]
 
     @property
-    def won(self) -> Sequence[Seen | Counted]:
-        return [outcome for outcome in self.every if outcome.success]
+    def successes(self) -> Sequence[DetailedTrial]:
+        return [trial for trial in self.detailed if trial.success]
 
     @property
-    def lost(self) -> Sequence[Seen | Counted]:
-        return [outcome for outcome in self.every if not outcome.success]
+    def failures(self) -> Sequence[DetailedTrial]:
+        return [trial for trial in self.detailed if not trial.success]
+
+    def ids(self, *, success: bool) -> list[str]:
+        """The ids of all outcomes that succeeded, or failed."""
+        return [trial.id for trial in self.every if trial.success is success]
 
 
 class HeuristicExtractor:
-    """Turns the evidence of a lesson into a heuristic or an anti-pattern; arithmetic, no model."""
+    """Makes heuristics and anti-patterns from the evidence of a lesson, without a model."""
 
     def __init__(self, half_life_days: float = EVIDENCE_HALF_LIFE_DAYS) -> None:
         is_number = isinstance(half_life_days, int | float) and not isinstance(half_life_days, bool)
@@ -125,131 +106,123 @@ class HeuristicExtractor:
 
     # ------------------------------------------------------------------ heuristics
 
-    def heuristic(self, evidence: Evidence, belief: Belief, now: datetime) -> Heuristic:
-        """The rule that a lesson's outcomes make, under the shortest of its tasks and the words that were used last."""
-        newest, won, lost = evidence.newest, evidence.won, evidence.lost
+    def heuristic(self, evidence: LessonEvidence, belief: Belief, now: datetime) -> Heuristic:
+        """The rule of a lesson, for the shortest of its tasks and in the wording that was used most."""
+        outcome, won, lost = evidence.outcome, evidence.ids(success=True), evidence.ids(success=False)
         return Heuristic(
             id=evidence.lesson_id,
-            agent=newest.agent,
-            project_id=newest.project_id,
-            condition=condition_of(evidence.outcomes),
-            strategy=wording(evidence.successes or evidence.outcomes),
+            agent=outcome.agent,
+            project_id=outcome.project_id,
+            condition=condition_of(evidence.detailed),
+            strategy=wording(evidence.successes or evidence.detailed),
             confidence=belief.mean,
             occurrence_count=len(evidence.every),
             success_count=len(won),
             weight_for=belief.weight_for,
             weight_against=belief.weight_against,
-            outcomes_for=_named(won),
-            outcomes_against=_named(lost),
+            outcomes_for=_newest(won),
+            outcomes_against=_newest(lost),
             last_validated=now,
-            metadata=_of_type(newest),
+            metadata=_task_type(outcome),
         )
 
     def strengthened(
-        self, heuristic: Heuristic, outcome: Outcome, earlier: Iterable[Tried], now: datetime
+        self, heuristic: Heuristic, outcome: Outcome, earlier: Iterable[Trial], now: datetime
     ) -> Heuristic:
-        """The rule after one more outcome; `earlier` are the newest that its lesson has already."""
-        # Of the earlier ones, those on the same task count less beside the new one.
-        alike = [tried for tried in earlier if tried.task_description == outcome.task_description]
-        with_it: list[Tried | Outcome] = [outcome, *alike]
-        before, after = self.belief(alike, now), self.belief(with_it[:EVIDENCE_READ], now)
+        """The rule after one more outcome, which may weaken it; `earlier` are the newest outcomes before it."""
+        before, after = self._repeated(outcome, earlier, now)
         belief = self.current_belief(heuristic, now).changed(before, after)
-        won, lost = ((outcome,), ()) if outcome.success else ((), (outcome,))
+        ids = [outcome.id]
         changes = {
-            "confidence": belief.mean,
-            "weight_for": belief.weight_for,
-            "weight_against": belief.weight_against,
+            **_of_belief(belief, now),
             "occurrence_count": heuristic.occurrence_count + 1,
             "success_count": heuristic.success_count + int(outcome.success),
-            "outcomes_for": _named(won, heuristic.outcomes_for),
-            "outcomes_against": _named(lost, heuristic.outcomes_against),
-            "last_validated": now,
+            "outcomes_for": _newest(ids if outcome.success else [], heuristic.outcomes_for),
+            "outcomes_against": _newest([] if outcome.success else ids, heuristic.outcomes_against),
         }
-        # It is done for every outcome, and what is made of checked numbers need not be checked again.
+        # Changes of checked numbers are valid; checking them again for every outcome would take time.
         return Heuristic.trusted({**heuristic.values(), **changes})
 
     def opposed(
-        self, rule: Heuristic, outcome: Outcome, earlier: Sequence[Tried], probability: float, now: datetime
+        self, rule: Heuristic, outcome: Outcome, earlier: Iterable[Trial], probability: float, now: datetime
     ) -> Heuristic:
-        """The rule after a success of what is, as likely as given, its opposite; what was seen of it stays as it is.
+        """The rule after a success of a strategy that says the opposite with this probability; its counts stay.
 
-        `earlier` are the newest outcomes of the lesson of the opposite: repetitions of one count less here, too.
+        `earlier` are the newest outcomes of that strategy, because repeated successes count less here as well.
         """
-        alike = [tried for tried in earlier if tried.task_description == outcome.task_description]
-        with_it: list[Tried | Outcome] = [outcome, *alike]
-        added = self.belief(with_it[:EVIDENCE_READ], now).weight_for - self.belief(alike, now).weight_for
+        before, after = self._repeated(outcome, earlier, now)
         known = self.current_belief(rule, now)
-        belief = Belief(known.weight_for, known.weight_against + probability * max(0.0, added))
-        changes = {
-            "confidence": belief.mean,
-            "weight_for": belief.weight_for,
-            "weight_against": belief.weight_against,
-            "last_validated": now,
-        }
-        return Heuristic.trusted({**rule.values(), **changes})
+        added = probability * max(0.0, after.weight_for - before.weight_for)
+        belief = Belief(known.weight_for, known.weight_against + added)
+        return Heuristic.trusted({**rule.values(), **_of_belief(belief, now)})
+
+    def _repeated(self, outcome: Outcome, earlier: Iterable[Trial], now: datetime) -> tuple[Belief, Belief]:
+        """The belief from the outcomes on the same task, without and with the new one: repetitions count less."""
+        alike = [trial for trial in earlier if trial.task_description == outcome.task_description]
+        together: list[AnyTrial] = [outcome, *alike]
+        return self.belief(alike, now), self.belief(together[:EVIDENCE_READ], now)
 
     def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
-        """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
+        """What the evidence of a rule says today; a hand-written rule counts by its own numbers."""
         return current_belief(heuristic, now, self.half_life_days)
 
-    def belief(self, outcomes: Sequence[Seen | Tried | Counted | Outcome], now: datetime) -> Belief:
-        """The belief that these outcomes of one lesson give, the older ones and repetitions counting less."""
+    def belief(self, trials: Sequence[AnyTrial], now: datetime) -> Belief:
+        """The belief from outcomes of one lesson; older ones and repetitions count less."""
         weight = {True: 0.0, False: 0.0}
-        for outcome, share in zip(outcomes, shares(outcomes), strict=True):
-            counted = share * probability_of(outcome)
-            weight[outcome.success] += counted * kept(outcome.timestamp, now, self.half_life_days)
+        for trial, share in zip(trials, shares(trials), strict=True):
+            counted = share * _probability(trial)
+            weight[trial.success] += counted * kept(trial.timestamp, now, self.half_life_days)
         return Belief(weight[True], weight[False])
 
     # ------------------------------------------------------------------ anti-patterns
 
-    def anti_pattern(self, evidence: Evidence, alternative: str | None, now: datetime) -> AntiPattern:
-        """What the failures of a lesson warn of."""
-        newest, lost = evidence.newest, evidence.lost
+    def anti_pattern(self, evidence: LessonEvidence, alternative: str | None, now: datetime) -> AntiPattern:
+        """The warning from the failures of a lesson."""
+        outcome, lost = evidence.outcome, evidence.ids(success=False)
         return AntiPattern(
             id=anti_pattern_id(evidence.lesson_id),
-            agent=newest.agent,
-            project_id=newest.project_id,
+            agent=outcome.agent,
+            project_id=outcome.project_id,
             pattern=wording(evidence.failures),
             why_bad=why_bad(evidence, len(lost)),
             better_alternative=alternative,
             occurrence_count=len(lost),
-            outcomes_for=_named(lost),
+            outcomes_for=_newest(lost),
             last_seen=now,
-            metadata=_of_type(newest),
+            metadata=_task_type(outcome),
         )
 
     def seen_again(
-        self, known: AntiPattern, evidence: Evidence, outcome: Outcome, alternative: str | None, now: datetime
+        self, known: AntiPattern, evidence: LessonEvidence, alternative: str | None, now: datetime
     ) -> AntiPattern:
         """The warning after one more failure."""
         return known.replace(
             why_bad=why_bad(evidence, known.occurrence_count + 1),
             better_alternative=alternative or known.better_alternative,
             occurrence_count=known.occurrence_count + 1,
-            outcomes_for=_named((outcome,), known.outcomes_for),
+            outcomes_for=_newest([evidence.outcome.id], known.outcomes_for),
             last_seen=now,
         )
 
 
-def condition_of(outcomes: Iterable[Seen]) -> str:
-    """The task that stands for similar ones: the shortest, being the most general."""
-    return most_general(outcomes).task_description
+def condition_of(trials: Iterable[DetailedTrial]) -> str:
+    """The task that stands for similar ones: the shortest, which is the most general."""
+    return most_general(trials).task_description
 
 
-def most_general(outcomes: Iterable[Seen]) -> Seen:
+def most_general(trials: Iterable[DetailedTrial]) -> DetailedTrial:
     """The outcome on the shortest task."""
-    return min(outcomes, key=lambda seen: (len(seen.task_description), seen.task_description))
+    return min(trials, key=lambda trial: (len(trial.task_description), trial.task_description))
 
 
-def why_bad(evidence: Evidence, failed: int) -> str:
-    """Why a strategy is bad: how often it failed at what, and the errors it ended in."""
+def why_bad(evidence: LessonEvidence, failed: int) -> str:
+    """Why a strategy is bad: how often it failed at which tasks, and the most frequent errors."""
     failures = evidence.failures
     times = "once" if failed == 1 else f"{failed} times"
-    texts = [" ".join(o.error_message.split())[:_LONGEST_ERROR] for o in failures if o.error_message]
-    # What differs in a number alone is one error, and the last one of it is shown.
+    texts = [" ".join(each.error_message.split())[:_LONGEST_ERROR] for each in failures if each.error_message]
+    # Errors that differ in numbers only are one error, of which the last text is shown.
     errors = Counter(map(_without_numbers, texts))
     shown = {_without_numbers(text): (i, text) for i, text in enumerate(texts)}
-    # The newest of equally common ones first: it is what one meets today.
     common = sorted(errors, key=lambda error: (-errors[error], -shown[error][0]))[:_ERRORS_NAMED]
     ended = f": {'; '.join(shown[error][1] for error in common)}" if common else ""
     return f"failed {times} at tasks like “{condition_of(failures)}”{ended}"
@@ -259,43 +232,54 @@ def _without_numbers(error: str) -> str:
     return _NUMBERED.sub("#", error)
 
 
-def best_lesson(
-    tried: Mapping[str, Sequence[Seen | Tried]], belief: Callable[[Sequence[Seen | Tried]], Belief]
-) -> str | None:
+def best_lesson(trials: Mapping[str, Sequence[Trial]], belief: Callable[[Sequence[Trial]], Belief]) -> str | None:
     """The lesson that did best, if any succeeded more often than not."""
-    worth = {key: belief(group) for key, group in tried.items() if any(outcome.success for outcome in group)}
+    worth = {key: belief(group) for key, group in trials.items() if any(trial.success for trial in group)}
     best = max(worth, key=lambda key: worth[key].lower_bound, default=None)
     return None if best is None or worth[best].mean <= 0.5 else best
 
 
-def wording(outcomes: Sequence[Seen]) -> str:
-    """How the strategy was put most often, and last."""
-    texts = [outcome.strategy_used or outcome.task_description for outcome in outcomes]
+def wording(trials: Sequence[DetailedTrial]) -> str:
+    """The most frequent wording of the strategy; of several, the last."""
+    texts = [trial.strategy_used or trial.task_description for trial in trials]
     counted = Counter(texts)
     return max(reversed(texts), key=lambda text: counted[text])
 
 
 def current_belief(rule: Supported, now: datetime, half_life_days: float) -> Belief:
-    """What the evidence of a rule says today; what was written by hand counts by its own numbers."""
-    known = belief_in(rule) or _stated(rule)
+    """What the evidence of a rule says today; a hand-written rule counts by its own numbers."""
+    known = belief_in(rule) or _claimed(rule)
     return known.aged(rule.last_validated, now, half_life_days)
 
 
-def _stated(heuristic: Supported) -> Belief:
-    """The evidence that a hand-written rule claims: its counts, or a little of what its confidence says."""
-    if heuristic.occurrence_count:
-        won = min(heuristic.success_count, heuristic.occurrence_count)
-        return Belief(float(won), float(heuristic.occurrence_count - won))
-    return Belief(2 * heuristic.confidence, 2 * (1 - heuristic.confidence))
+def _claimed(rule: Supported) -> Belief:
+    """The evidence that a hand-written rule claims: its counts, or two outcomes that give its confidence."""
+    if rule.occurrence_count:
+        won = min(rule.success_count, rule.occurrence_count)
+        return Belief(float(won), float(rule.occurrence_count - won))
+    return Belief(2 * rule.confidence, 2 * (1 - rule.confidence))
 
 
-def _named(newer: Sequence[Seen | Counted | Outcome], older: Sequence[str] = ()) -> tuple[str, ...]:
+def _probability(trial: AnyTrial) -> float:
+    """The probability that an outcome tried the strategy of its lesson; 1 where the words are the same."""
+    known = trial.metadata.get(SAME_STRATEGY) if trial.metadata else None
+    return float(known) if isinstance(known, float) and 0 <= known <= 1 else 1.0
+
+
+def _of_belief(belief: Belief, now: datetime) -> dict[str, Any]:
+    """The fields of a rule that follow from its belief."""
+    return {
+        "confidence": belief.mean,
+        "weight_for": belief.weight_for,
+        "weight_against": belief.weight_against,
+        "last_validated": now,
+    }
+
+
+def _newest(ids: Sequence[str], older: Sequence[str] = ()) -> tuple[str, ...]:
     """The ids of the newest outcomes, newest last."""
-    if not newer and isinstance(older, tuple) and len(older) <= _OUTCOMES_NAMED:
-        # The same ones, so that nobody has to compare them to know.
-        return older
-    return (*older, *(outcome.id for outcome in newer))[-_OUTCOMES_NAMED:]
+    return (*older, *ids)[-_OUTCOMES_NAMED:]
 
 
-def _of_type(outcome: Outcome) -> dict[str, object]:
+def _task_type(outcome: Outcome) -> dict[str, object]:
     return {"task_type": outcome.task_type} if outcome.task_type else {}

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import numpy as np
 
 from alma.errors import NotFoundError, ValidationError
-from alma.learning.advice import Advisor, Tried
+from alma.learning.advice import Advisor, NearbyStrategy
 from alma.learning.estimator import Estimate, Observations, Weighing, observations, promises
 from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence, Gathered, gathered
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.rule_evidence import Lesson, Remembered, Rule, lessons_of, remembered, with_remembered
-from alma.learning.strategies import Matching, Strategies, shared_words, strategy_key
+from alma.learning.strategies import StrategyComparer, shared_words, strategy_key
 from alma.model.fields import Refused, check_text
 from alma.model.learning import Belief
 from alma.model.scope import Scope
@@ -109,7 +109,7 @@ class Recommender:
     def __init__(
         self,
         storage: StorageBackend,
-        strategies: Strategies,
+        strategies: StrategyComparer,
         extractor: HeuristicExtractor | None = None,
         *,
         advisor: Advisor,
@@ -120,7 +120,6 @@ class Recommender:
         self._strategies = strategies
         self._vector_of = vector_of
         self._extractor = extractor or HeuristicExtractor()
-        self._matching = Matching(strategies)
         self._lock = threading.Lock()
 
     def recommend(
@@ -174,7 +173,7 @@ class Recommender:
         best = ranked[0].strategy
         works = [each for each in ranked[1:] if 2 * each.succeeded > each.tried]
         near = [each for each in works if shared_words(each.strategy, best) >= _SHARED_BY_OPPOSITES][:_OPPOSITES_JUDGED]
-        self._strategies.consider((each.strategy, best) for each in near)
+        self._strategies.judge_all((each.strategy, best) for each in near)
         return tuple(each for each in near if self._strategies.opposite(each.strategy, best))
 
     def assess(self, task: str, scope: Scope, among: Iterable[str]) -> tuple[Sequence[Assessed], Sequence[float]]:
@@ -185,7 +184,7 @@ class Recommender:
             experience = self.experience.read(scope)
             evidence, lessons = experience.evidence, experience.lessons
             strategies = _checked(among)
-            known = self._matching.numbers(evidence.strategy_rows, strategies)
+            known = self._strategies.matches(evidence.strategy_rows, strategies)
             alike = evidence.writings.alike(task)
             observed = observations(evidence, np.array(known, dtype=int), alike, reader)
             found = experience.weighing.estimate(task, alike, evidence, observed, len(strategies))
@@ -210,7 +209,7 @@ class Recommender:
     def _named(self, lessons: Sequence[Lesson], strategies: Sequence[str]) -> dict[int, list[Lesson]]:
         """The lessons about each of the strategies, by its number."""
         named: dict[int, list[Lesson]] = {}
-        numbers = self._matching.numbers([lesson.strategy for lesson in lessons], strategies)
+        numbers = self._strategies.matches([lesson.strategy for lesson in lessons], strategies)
         for lesson, number in zip(lessons, numbers, strict=True):
             if number >= 0:
                 named.setdefault(number, []).append(lesson)
@@ -283,7 +282,7 @@ def _first_spellings(strategies: Sequence[str]) -> list[int]:
     return list(first.values())
 
 
-def _from_advice(found: Tried) -> Assessed:
+def _from_advice(found: NearbyStrategy) -> Assessed:
     low, high = found.belief.interval
     return Assessed(
         strategy=found.strategy,
@@ -302,7 +301,7 @@ def _from_advice(found: Tried) -> Assessed:
     )
 
 
-def _why_none(near: Sequence[Tried], nearest: Sequence[Tried], threshold: float) -> str:
+def _why_none(near: Sequence[NearbyStrategy], nearest: Sequence[NearbyStrategy], threshold: float) -> str:
     if near:
         return f"everything that was tried on tasks like this one failed, {near[0].tried} times “{near[0].strategy}”"
     if not nearest:

@@ -17,7 +17,7 @@ from alma import clock
 from alma.learning.burst_damping import as_told_by_another
 from alma.learning.estimator import Estimate
 from alma.learning.heuristics import current_belief
-from alma.learning.task_similarity import wording_of
+from alma.learning.task_similarity import words_of
 from alma.model.learning import AntiPattern, Belief, Heuristic, anti_pattern_id, kept
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
@@ -144,7 +144,7 @@ def remembered(
 def _relevance(lesson: Lesson, task: str) -> float:
     if not lesson.task:
         return 1.0
-    one, other = (set(wording_of(text).words.split()) for text in (lesson.task, task))
+    one, other = (words_of(text) for text in (lesson.task, task))
     smaller = min(len(one), len(other))
     return 1.0 if smaller and len(one & other) >= _MOSTLY * smaller else _TOLD_ELSEWHERE
 

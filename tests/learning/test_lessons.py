@@ -1,4 +1,4 @@
-"""What one outcome leaves to the next is used only while it is true."""
+"""What is learned counts what other processes stored, changed or deleted in between."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alma import ALMA, AntiPattern, Heuristic
 from alma.learning.protocols import Learned
 from alma.model.scope import Scope
 from tests.learning.conftest import Open
-from tests.learning.test_book import STRATEGIES, learn, learned_by, near, opened
+from tests.learning.test_lesson_index import STRATEGIES, learn, learned_by, near, opened
 
 SHOP = Scope(project_id="shop", agent="helena")
 

@@ -10,7 +10,7 @@ import pytest
 
 from alma import ALMA, ConfidenceEngine, Outcome, clock
 from alma.learning.burst_damping import shares
-from alma.learning.heuristics import Tried
+from alma.learning.heuristics import Trial
 
 AGENTS = {
     "helena": {"inherit_from": ["victor", "ada"]},
@@ -32,8 +32,8 @@ def tell(alma: ALMA, agent: str, strategy: str, times: int, outcome: str = "succ
         alma.learn(agent, f"{TASK} {number}" if varied else TASK, outcome, strategy)
 
 
-def at_hours(count: int) -> list[Tried]:
-    return [Tried(True, clock.now() - timedelta(hours=3 * n), TASK, {}) for n in range(count)]
+def at_hours(count: int) -> list[Trial]:
+    return [Trial("id", True, clock.now() - timedelta(hours=3 * n), TASK, {}) for n in range(count)]
 
 
 def test_reports_of_one_task_at_other_hours_count_in_full() -> None:
@@ -41,13 +41,13 @@ def test_reports_of_one_task_at_other_hours_count_in_full() -> None:
 
 
 def test_reports_of_other_tasks_within_the_hour_count_in_full() -> None:
-    assert shares([Tried(True, clock.now(), f"{TASK} {n}", {}) for n in range(4)]) == [1.0] * 4
+    assert shares([Trial("id", True, clock.now(), f"{TASK} {n}", {}) for n in range(4)]) == [1.0] * 4
 
 
 def test_reports_of_one_task_within_the_hour_count_less_and_less() -> None:
     now = clock.now()
-    assert sum(shares([Tried(True, now, TASK, {})] * 3)) == pytest.approx(1 + 1 / 2 + 1 / 3)
-    assert sum(shares([Tried(True, now, TASK, {})] * 30)) == pytest.approx(4, abs=0.01)
+    assert sum(shares([Trial("id", True, now, TASK, {})] * 3)) == pytest.approx(1 + 1 / 2 + 1 / 3)
+    assert sum(shares([Trial("id", True, now, TASK, {})] * 30)) == pytest.approx(4, abs=0.01)
 
 
 @pytest.mark.parametrize("varied", [False, True], ids=["identical", "varied"])

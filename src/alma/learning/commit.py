@@ -113,7 +113,7 @@ class Commit:
     def _check_plan(self) -> bool:
         """Find the lesson among the neighbours of this moment; whether all their strategies were judged."""
         self.neighbours = self._planner.current(self._tx, self._plan)
-        if not self._is_judged(self.neighbours):
+        if self.neighbours is not self._plan.neighbours and not self._is_judged(self.neighbours):
             return False
         self.match = self._planner.match(self._stored, self._plan, self.neighbours)
         if self.match.is_new and (newer := self._planner.begun_meanwhile(self._tx, self._plan)):

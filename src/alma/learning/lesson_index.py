@@ -10,7 +10,7 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,12 +38,13 @@ _BATCH = 1_024
 _FIRST_ROOM = 64
 _OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success", "task_description")
 _RULE_FIELDS = ("id", "strategy", "condition")
+# BLAS multiplies so many numbers in one thread; with more, it waits for busy processors.
+_ONE_THREAD = 393_216
 # Squares of components outside of these limits lose precision in float32.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-20, 1e30
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """A strategy that was tried on a task, as its newest outcome says; or a rule."""
 
     id: str
@@ -56,8 +57,7 @@ class Entry:
 
     def merged(self, later: Entry) -> Entry:
         """The entry after the same strategy was tried on the same task again."""
-        succeeded, failed = self.succeeded or later.succeeded, self.failed or later.failed
-        return replace(later, succeeded=succeeded, failed=failed)
+        return later._replace(succeeded=self.succeeded or later.succeeded, failed=self.failed or later.failed)
 
 
 class VectorTable:
@@ -76,7 +76,7 @@ class VectorTable:
         """The entries with at least this cosine, or a lower one and shared words; nearest first."""
         if not self._entries or len(vector) != self._vectors.shape[1]:
             return []
-        cosines = self._vectors[: len(self._entries)] @ vector
+        cosines = _products(self._vectors[: len(self._entries)], vector)
         farthest = min(least, LESSONS.similar_in_words) if words else least
         rows = np.flatnonzero(cosines >= farthest)
         found = [
@@ -287,6 +287,12 @@ def _rules(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
 
 
 # ---------------------------------------------------------------------- vectors
+
+
+def _products(matrix: Floats, vector: Floats) -> Floats:
+    """The product of each row with the vector."""
+    step = max(1, _ONE_THREAD // len(vector))
+    return np.concatenate([matrix[start : start + step] @ vector for start in range(0, len(matrix), step)])
 
 
 def unit(vector: Vector) -> Floats:

@@ -210,9 +210,8 @@ class Planner:
         found = [(cosine, entry.lesson_id) for cosine, entry in neighbours.tasks if entry.lesson_id in likely]
         ranked = self._ranked(found, lambda key: key in rules or self.index.has_rule(plan.scope, key))
         for lesson in dict.fromkeys([*ranked, *(e.id for _, e in neighbours.rules if e.id in likely)]):
-            nearest = next((entry for _, entry in neighbours.tasks if entry.lesson_id == lesson), None)
-            current = self._current_id(stored, lesson, nearest)
-            if current is not None and not _is_separated(stored.rule(current), plan.strategy):
+            current = self._current_id(stored, lesson, plan.strategy, neighbours)
+            if current is not None:
                 return LessonMatch(current, likely[lesson], self._repeated(plan.strategy, lesson, neighbours))
         return LessonMatch(new_lesson_id(plan.outcome), is_new=True)
 
@@ -260,14 +259,18 @@ class Planner:
         )
         return next(same, None)
 
-    def _current_id(self, stored: StoredLessons, lesson: str, nearest: Entry | None) -> str | None:
-        """The id that a lesson has today, since lessons are merged; None where it is gone."""
-        if stored.rule(lesson) is not None or stored.trials(lesson):
+    def _current_id(self, stored: StoredLessons, lesson: str, strategy: str, neighbours: Neighbours) -> str | None:
+        """The id of the lesson today, since lessons are merged and strategies separated; None where it is gone."""
+        rule = stored.rule(lesson)
+        is_separated = _is_separated(rule, strategy)
+        if not is_separated and (rule is not None or stored.trials(lesson)):
             return lesson
-        moved = None if nearest is None else stored.lesson_of(nearest.id)
-        if moved is None:
+        key, entries = strategy_key(strategy), [e for _, e in neighbours.tasks if e.lesson_id == lesson]
+        nearest = min(entries, key=lambda entry: strategy_key(entry.strategy) != key, default=None)
+        current = None if nearest is None else stored.lesson_of(nearest.id)
+        if current is None and not is_separated:
             self.index.drop(stored.scope, lesson if nearest is None else nearest.id)
-        return moved
+        return None if current is None or _is_separated(stored.rule(current), strategy) else current
 
     def begun_meanwhile(self, tx: Transaction, plan: Plan) -> Neighbours | None:
         """The similar tasks that others stored since the store was searched; who begins a lesson waits for them."""

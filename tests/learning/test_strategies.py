@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from alma.errors import ProviderError
-from alma.judge.base import Judgement
-from alma.judge.strict import StrictJudge
+from alma.judge.base import Judgement, StrictJudge
 from alma.learning.strategies import StrategyComparer, is_prose, strategy_key
 from tests.support.judging import ToldJudge
 

@@ -11,8 +11,7 @@ import pytest
 from alma import ALMA
 from alma.bootstrap import parts_at
 from alma.clock import now
-from alma.judge.base import Judge, Judgement, Label
-from alma.judge.strict import StrictJudge
+from alma.judge.base import Judge, Judgement, Label, StrictJudge
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import FactRelationship, Memory
 from alma.model.scope import Scope

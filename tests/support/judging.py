@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from alma.judge.base import LABELS, Judgement, Label
-from alma.judge.strict import SAME, StrictJudge, normalised
+from alma.judge.base import LABELS, SAME, Judgement, Label, StrictJudge, normalised
 
 
 def judgement(label: Label, probability: float = 0.95) -> Judgement:

@@ -1,4 +1,4 @@
-"""Consolidation: memories that say the same become one, and can be taken apart again."""
+"""Consolidation: near-duplicate memories are merged into one, and merges can be undone."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from alma.lazy import loader
 
 if TYPE_CHECKING:
     from alma.consolidation.engine import ConsolidationEngine as ConsolidationEngine
-    from alma.consolidation.result import ConsolidationResult as ConsolidationResult
-    from alma.consolidation.result import MergedGroup as MergedGroup
+    from alma.consolidation.merging import ConsolidationResult as ConsolidationResult
+    from alma.consolidation.merging import MergedGroup as MergedGroup
 
 _HOME_OF = {
     "ConsolidationEngine": "alma.consolidation.engine",
-    "ConsolidationResult": "alma.consolidation.result",
-    "MergedGroup": "alma.consolidation.result",
+    "ConsolidationResult": "alma.consolidation.merging",
+    "MergedGroup": "alma.consolidation.merging",
 }
 
 __all__ = [*_HOME_OF]

@@ -1,4 +1,4 @@
-"""The engine: finds memories that say the same, and lets one of them stand for all."""
+"""The consolidation engine: merges near-duplicate memories, and undoes merges."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from alma.bootstrap import open_vector_index
-from alma.consolidation.merging import KINDS, Kind, kind_of, merged_values, unmerged_values
-from alma.consolidation.result import ConsolidationResult, MergedGroup
+from alma.consolidation.merging import (
+    KINDS,
+    ConsolidationResult,
+    Kind,
+    MergedGroup,
+    kind_of,
+    merged_values,
+    unmerged_values,
+)
 from alma.consolidation.search import Group, Search
 from alma.core import ALMA
 from alma.errors import NotFoundError, ValidationError

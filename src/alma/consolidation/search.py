@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from alma.consolidation.merging import Kind
-from alma.consolidation.result import MergedGroup
-from alma.judge.base import Judge
-from alma.judge.strict import normalised
+from alma.consolidation.merging import Kind, MergedGroup
+from alma.judge.base import Judge, normalised
 from alma.learning.lessons import NOT_THE_SAME
 from alma.learning.strategies import is_prose
 from alma.model.query import In

@@ -28,7 +28,7 @@ from alma.extraction.rules import RuleBasedExtractor
 from alma.extraction.topics import category_of
 from alma.graph.relations import sentence_around
 from alma.judge.base import Judge
-from alma.judge.entailment import LEAST_PROPOSED, entailed
+from alma.judge.default import LEAST_PROPOSED, entailed
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.model.common import checked_part

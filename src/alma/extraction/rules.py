@@ -13,7 +13,7 @@ from alma.extraction.frames import Frame
 from alma.extraction.sentences import Sentence, sentences
 from alma.extraction.topics import category_of
 from alma.judge.base import Judge
-from alma.judge.entailment import LEAST_RESTATED, entailed
+from alma.judge.default import LEAST_RESTATED, entailed
 from alma.model.learning import PROFILE_CATEGORY
 
 _KIND_OF = {

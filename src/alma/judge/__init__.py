@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from alma.judge.base import Judge as Judge
     from alma.judge.base import Judgement as Judgement
     from alma.judge.base import Label as Label
+    from alma.judge.base import StrictJudge as StrictJudge
     from alma.judge.default import FallbackJudge as FallbackJudge
     from alma.judge.default import default_judge as default_judge
     from alma.judge.llm import LLMJudge as LLMJudge
     from alma.judge.local import LocalJudge as LocalJudge
-    from alma.judge.strict import StrictJudge as StrictJudge
 
 _HOME_OF = {
     "LABELS": "alma.judge.base",
@@ -24,7 +24,7 @@ _HOME_OF = {
     "Judgement": "alma.judge.base",
     "LLMJudge": "alma.judge.llm",
     "LocalJudge": "alma.judge.local",
-    "StrictJudge": "alma.judge.strict",
+    "StrictJudge": "alma.judge.base",
     "FallbackJudge": "alma.judge.default",
     "default_judge": "alma.judge.default",
 }

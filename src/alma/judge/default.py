@@ -1,4 +1,4 @@
-"""The judge of this process, where none is configured."""
+"""The default judge of this process, and whether a statement follows from its source by a judge."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from alma.errors import ALMAError
-from alma.judge.base import Judge, Judgement
-from alma.judge.strict import StrictJudge
+from alma.judge.base import Judge, Judgement, StrictJudge
 
 _log = logging.getLogger(__name__)
 _WARNING = "The judge's model cannot be used, so texts are compared strictly and only equal ones are the same."
@@ -20,7 +19,7 @@ Answer = TypeVar("Answer")
 
 @cache
 def default_judge() -> Judge:
-    """The one judge of this process: the shipped model, or the strict comparison where it cannot be used."""
+    """The judge shared by this process: the shipped model, or the strict judge where it cannot be used."""
     return FallbackJudge(_shipped)
 
 
@@ -31,11 +30,11 @@ def _shipped() -> Judge:
 
 
 class FallbackJudge:
-    """The judge that `make` gives, and the strict one as soon as that fails; a warning is logged then, once."""
+    """The judge from a factory, and the strict judge after the first failure, which is logged once."""
 
     def __init__(self, make: Callable[[], Judge]) -> None:
         self.problem: str | None = None
-        """Why the strict judge answers, if it does."""
+        """The reason of the fallback to the strict judge, if there was one."""
         self._judge: Judge
         try:
             self._judge = make()
@@ -53,18 +52,18 @@ class FallbackJudge:
         return 0.0 if folder is None else sum(file.stat().st_size for file in folder.iterdir()) / 1e6
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
-        return self._asked(lambda judge: judge.compare(pairs))
+        return self._ask(lambda judge: judge.compare(pairs))
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        return self._asked(lambda judge: judge.useful(pairs))
+        return self._ask(lambda judge: judge.useful(pairs))
 
     def injection(self, texts: Sequence[str]) -> list[float | None]:
-        return self._asked(lambda judge: judge.injection(texts))
+        return self._ask(lambda judge: judge.injection(texts))
 
     def __repr__(self) -> str:
         return repr(self._judge)
 
-    def _asked(self, ask: Callable[[Judge], Answer]) -> Answer:
+    def _ask(self, ask: Callable[[Judge], Answer]) -> Answer:
         judge = self._judge
         try:
             return ask(judge)
@@ -76,3 +75,27 @@ class FallbackJudge:
     def _fall_back(self, exc: ALMAError) -> None:
         self._judge, self.problem = StrictJudge(), str(exc)
         _log.warning(_WARNING, extra={"reason": str(exc)})
+
+
+LEAST_RESTATED = 0.05
+"""How likely *same* or *more* must be for a statement that restates a clause in other grammar.
+
+The judge takes "I" and "the user" for two people more often than frames are wrong: on the development snippets 0.05
+loses no right statement, 0.3 one in five, at the same precision.
+"""
+LEAST_PROPOSED = 0.3
+"""The same for a statement that a language model proposes in words of its own.
+
+Of development proposals that threshold keeps 87 % of the right ones, and drops 63 % of the wrong ones.
+"""
+
+
+def entailed(pairs: Sequence[tuple[str, str]], least: float, judge: Judge | None = None) -> list[bool]:
+    """For each (words, statement) whether the words say the statement, as likely as `least`.
+
+    Without a model this is unknown, and all are accepted.
+    """
+    chosen = default_judge() if judge is None else judge
+    if not pairs or chosen.name == StrictJudge().name:
+        return [True] * len(pairs)
+    return [judged["same"] + judged["more"] >= least for judged in chosen.compare(pairs)]

@@ -10,8 +10,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from alma.errors import LanguageModelError
-from alma.judge.answers import Answers, Probabilities, compared
 from alma.judge.base import LABELS, Judge, Judgement
+from alma.judge.cache import AnswerCache, Probabilities, compared
 from alma.judge.default import default_judge
 from alma.llm.base import LanguageModel, Message, Schema
 from alma.llm.structured import complete_json
@@ -77,7 +77,7 @@ class LLMJudge:
         self._llm = checked_part("judge", "llm", llm, LanguageModel, hint)
         self.fallback = default_judge() if fallback is None else fallback
         self._redactor = redactor
-        self._answers = PerProcess(Answers)
+        self._answers = PerProcess(AnswerCache)
         self._paused_until = 0.0
 
     @property

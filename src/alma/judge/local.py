@@ -7,10 +7,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final, TypeVar
 
-from alma.judge.answers import Answers, Probabilities, compared
-from alma.judge.base import Judgement
+from alma.judge.base import Judgement, StrictJudge
+from alma.judge.cache import AnswerCache, Probabilities, compared
 from alma.judge.network import Head, Network, read_card
-from alma.judge.strict import StrictJudge
 from alma.paths import expand_home
 from alma.process import LazyValue, PerProcess
 
@@ -24,17 +23,17 @@ class LocalJudge:
     """The shipped model, or the one that lies in `folder`.
 
     A folder holds `judge.onnx`, its `tokenizer.json`, and `judge.json` with their digests. They are verified and loaded
-    by the first question that needs them. It is safe to use from many threads and after a fork.
+    by the first call that needs them. It is safe to use from many threads and after a fork.
 
-    What the model does not read of a text, because it is too long or in characters without a token, is never taken
-    for agreement: two such texts are not *same*.
+    What the model does not read of a text, because it is too long or in characters without a token, never counts
+    as agreement: two such texts are not *same*.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
         self._folder = SHIPPED if folder is None else expand_home(folder)
         self._card = read_card(self._folder)
         self._network = PerProcess(lambda: LazyValue(lambda: Network(self._folder, self._card)))
-        self._answers = PerProcess(Answers)
+        self._answers = PerProcess(AnswerCache)
 
     @property
     def name(self) -> str:
@@ -55,11 +54,11 @@ class LocalJudge:
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """For each (task, memory) the probability that the memory helps with the task."""
-        return self._told("useful", pairs, lambda each: self._network.get().loaded().useful(each))
+        return self._answer("useful", pairs, lambda each: self._network.get().loaded().useful(each))
 
     def injection(self, texts: Sequence[str]) -> list[float | None]:
         """For each text the probability that it holds instructions aimed at its reader."""
-        return self._told(
+        return self._answer(
             "injection",
             [(text,) for text in texts],
             lambda each: self._network.get().loaded().injection([text for (text,) in each]),
@@ -71,10 +70,10 @@ class LocalJudge:
     def _relations(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Probabilities]:
         return self._network.get().loaded().relations(pairs)
 
-    def _told(
+    def _answer(
         self, head: Head, asked: Sequence[Texts], ask: Callable[[Sequence[Texts]], list[float]]
     ) -> list[float | None]:
-        """What a head of one number says; None where the model has no such head, 0 where there is nothing to read."""
+        """The probability of a head with one output; None where the model has no such head, 0 for an empty text."""
         if head not in self._card.temperatures:
             return [None] * len(asked)
         readable = [texts for texts in asked if all(map(str.strip, texts))]

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import ConfigurationError, ProviderError
-from alma.judge.answers import Probabilities, swapped
 from alma.judge.base import LABELS
+from alma.judge.cache import Probabilities, swapped
 from alma.onnx import first_line, load_session, load_tokenizer, sha256_of
 from alma.process import ShortestJobFirst, spare_cpus
 from alma.text.tokens import terms

@@ -12,8 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from alma import clock
-from alma.judge.base import Judgement, Label
-from alma.judge.strict import OTHER
+from alma.judge.base import OTHER, Judgement, Label
 from alma.learning.heuristics import (
     EVIDENCE_READ,
     DetailedTrial,

@@ -9,9 +9,8 @@ from functools import lru_cache
 from threading import Lock
 
 from alma.errors import ProviderError
-from alma.judge.base import Judge, Judgement
+from alma.judge.base import OTHER, SAME, Judge, Judgement, normalised
 from alma.judge.default import default_judge
-from alma.judge.strict import OTHER, SAME, normalised
 from alma.learning.tuning import LESSONS, LessonTuning
 from alma.text.tokens import terms
 

@@ -1,4 +1,4 @@
-"""Answers of a model to pairs of texts: asked for in one order, each once, and remembered by content hash."""
+"""An LRU cache of a model's answers about texts, keyed by content hash."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from alma.judge.base import LABELS, Judge, Judgement
-from alma.judge.strict import OTHER, SAME, normalised
+from alma.judge.base import LABELS, OTHER, SAME, Judge, Judgement, normalised
 
 Probabilities = tuple[float, ...]
 """One probability for each label, in the order of LABELS."""
 
-_MOST_ANSWERS = 16_384
+_MOST_CACHED = 16_384
 _MORE_AND_LESS_SWAPPED: Final = [
     LABELS.index("less" if label == "more" else "more" if label == "less" else label) for label in LABELS
 ]
@@ -24,24 +23,24 @@ Texts = TypeVar("Texts", bound=tuple[str, ...])
 Answer = TypeVar("Answer")
 
 
-class Answers:
-    """The latest answers by content hash, for many threads; the least recently used are forgotten first."""
+class AnswerCache:
+    """A thread-safe LRU cache of answers."""
 
-    def __init__(self, most: int = _MOST_ANSWERS) -> None:
+    def __init__(self, most: int = _MOST_CACHED) -> None:
         self._most = most
         self._lock = threading.Lock()
         self._held: OrderedDict[bytes, Any] = OrderedDict()
 
     def found(
-        self, question: str, asked: Sequence[Texts], ask: Callable[[Sequence[Texts]], Sequence[Answer]]
+        self, head: str, wanted: Sequence[Texts], ask: Callable[[Sequence[Texts]], Sequence[Answer]]
     ) -> list[Answer]:
-        """The answer to this question about each of the texts; None is an answer that is not remembered."""
-        keys = [_key(question, texts) for texts in asked]
-        wanted = dict(zip(keys, asked, strict=True))
-        found = self._known(wanted)
-        missing = [key for key in wanted if key not in found]
+        """The answer of this head for each of the texts; None is not cached."""
+        keys = [_key(head, texts) for texts in wanted]
+        by_key = dict(zip(keys, wanted, strict=True))
+        found = self._known(by_key)
+        missing = [key for key in by_key if key not in found]
         if missing:
-            new = dict(zip(missing, ask([wanted[key] for key in missing]), strict=True))
+            new = dict(zip(missing, ask([by_key[key] for key in missing]), strict=True))
             self._keep(new)
             found.update(new)
         return [found[key] for key in keys]
@@ -62,21 +61,20 @@ class Answers:
 
 def compared(
     pairs: Sequence[tuple[str, str]],
-    answers: Answers,
+    answers: AnswerCache,
     ask: Callable[[Sequence[tuple[str, str]]], Sequence[Probabilities | None]],
     fallback: Judge,
 ) -> list[Judgement]:
-    """A judgement of each pair: without a model, remembered, asked for, or by the fallback where there is no answer.
+    """A judgement of each pair: without a model, from the cache, from the model, or from the fallback.
 
-    The model is asked for each pair in one order, so that the order it came in only exchanges *more* and *less*.
+    The model gets each pair in one canonical order, so that the given order only exchanges *more* and *less*.
     """
     found = [_without_model(a, b) for a, b in pairs]
     unclear = [pair for pair, judgement in zip(pairs, found, strict=True) if judgement is None]
-    told = answers.found("relation", [_in_order(pair) for pair in unclear], ask)
-    left = iter(fallback.compare([pair for pair, answer in zip(unclear, told, strict=True) if answer is None]))
-    judged = (
-        next(left) if answer is None else _judgement(answer, pair) for pair, answer in zip(unclear, told, strict=True)
-    )
+    answered = answers.found("relation", [_in_order(pair) for pair in unclear], ask)
+    both = list(zip(unclear, answered, strict=True))
+    left = iter(fallback.compare([pair for pair, answer in both if answer is None]))
+    judged = (next(left) if answer is None else _judgement(answer, pair) for pair, answer in both)
     return [next(judged) if each is None else each for each in found]
 
 
@@ -100,14 +98,14 @@ def _in_order(pair: tuple[str, str]) -> tuple[str, str]:
     return (a, b) if a <= b else (b, a)
 
 
-def _judgement(answer: Probabilities, asked: tuple[str, str]) -> Judgement:
-    found = answer if asked == _in_order(asked) else swapped(answer)
+def _judgement(answer: Probabilities, pair: tuple[str, str]) -> Judgement:
+    found = answer if pair == _in_order(pair) else swapped(answer)
     probabilities = dict(zip(LABELS, found, strict=True))
     return Judgement(max(LABELS, key=probabilities.__getitem__), MappingProxyType(probabilities))
 
 
-def _key(question: str, texts: tuple[str, ...]) -> bytes:
-    digest = blake2b(question.encode(), digest_size=16)
+def _key(head: str, texts: tuple[str, ...]) -> bytes:
+    digest = blake2b(head.encode(), digest_size=16)
     for text in texts:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(len(data).to_bytes(8, "big") + data)

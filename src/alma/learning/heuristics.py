@@ -166,12 +166,12 @@ class HeuristicExtractor:
         """What the evidence of a rule says today; a hand-written rule counts by its own numbers."""
         return current_belief(heuristic, now, self.half_life_days)
 
-    def belief(self, trials: Sequence[AnyTrial], now: datetime) -> Belief:
+    def belief(self, outcomes: Sequence[AnyTrial], now: datetime) -> Belief:
         """The belief from outcomes of one lesson; older ones and repetitions count less."""
         weight = {True: 0.0, False: 0.0}
-        for trial, share in zip(trials, shares(trials), strict=True):
-            counted = share * _probability(trial)
-            weight[trial.success] += counted * kept(trial.timestamp, now, self.half_life_days)
+        for outcome, share in zip(outcomes, shares(outcomes), strict=True):
+            counted = share * _probability(outcome)
+            weight[outcome.success] += counted * kept(outcome.timestamp, now, self.half_life_days)
         return Belief(weight[True], weight[False])
 
     # ------------------------------------------------------------------ anti-patterns

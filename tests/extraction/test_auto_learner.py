@@ -15,7 +15,6 @@ from alma.llm.scripted import ScriptedModel
 from alma.model.governance import ArchiveCause
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope
-from tests.conftest import empty_store
 
 README = [
     {"role": "user", "content": "Test the login form"},
@@ -31,11 +30,9 @@ AGENTS = {
 EVERYWHERE = Scope.everywhere()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
-def alma(request: pytest.FixtureRequest) -> Iterator[ALMA]:
-    with ALMA.quickstart(
-        empty_store(request, request.param), "shop", embedding_provider="mock", embedding_dim=16, agents=AGENTS
-    ) as opened:
+@pytest.fixture
+def alma(sqlite_path: Path) -> Iterator[ALMA]:
+    with ALMA.quickstart(sqlite_path, "shop", embedding_provider="mock", embedding_dim=16, agents=AGENTS) as opened:
         yield opened
 
 

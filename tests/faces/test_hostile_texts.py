@@ -14,8 +14,8 @@ from tests.faces.rest import client_of, server_process
 from tests.support.hostile import mixed, repeated
 
 SIZE = 100_000
-# As designed 0.2; a machine that runs other tests beside this one gets its share.
-LONGEST_WAIT_SECONDS = 0.5
+# As designed 0.2 on an idle machine; a text that is read in quadratic time takes minutes.
+LONGEST_WAIT_SECONDS = 3.0
 
 
 def _requests(text: str) -> list[tuple[str, dict[str, Any]]]:

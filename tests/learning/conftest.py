@@ -1,8 +1,9 @@
-"""A memory over a real store of each kind, with the local model."""
+"""Memories with the local model: on SQLite, or on every kind of store."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ def place(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def open_alma(place: str) -> Iterator[Open]:
-    """Opens memories on the same store, as two processes would; they are closed at the end."""
+    """Opens memories on the same store of each kind, as two processes would; they are closed at the end."""
     opened: list[ALMA] = []
 
     def make(**settings: Any) -> ALMA:
@@ -34,5 +35,7 @@ def open_alma(place: str) -> Iterator[Open]:
 
 
 @pytest.fixture
-def alma(open_alma: Open) -> ALMA:
-    return open_alma()
+def alma(sqlite_path: Path) -> Iterator[ALMA]:
+    """A memory on SQLite, for what does not depend on the store."""
+    with ALMA.quickstart(sqlite_path, "shop") as opened:
+        yield opened

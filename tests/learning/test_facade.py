@@ -33,6 +33,12 @@ SHOP = Scope(project_id="shop")
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
+@pytest.fixture
+def alma(open_alma: Open) -> ALMA:
+    """On every store: what a facade answers must not depend on it."""
+    return open_alma()
+
+
 def test_secrets_are_masked_before_an_outcome_is_stored(alma: ALMA) -> None:
     learned = alma.learn("helena", f"Call the API with {KEY}", "failure", "retry", error_message=f"401 for {KEY}")
     stored = alma.storage.require(Outcome, learned.id, SHOP)

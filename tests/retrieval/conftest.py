@@ -27,10 +27,16 @@ def dims() -> int:
     return 384
 
 
-@pytest.fixture(params=["sqlite", "files", "postgresql"])
-def store(request: pytest.FixtureRequest, dims: int) -> Iterator[StorageBackend]:
-    """A new store of each kind."""
-    with open_storage(empty_store(request, request.param), dims) as storage:
+@pytest.fixture
+def kind() -> str:
+    """The store that a test runs on unless its module says more."""
+    return "sqlite"
+
+
+@pytest.fixture
+def store(request: pytest.FixtureRequest, kind: str, dims: int) -> Iterator[StorageBackend]:
+    """A new store."""
+    with open_storage(empty_store(request, kind), dims) as storage:
         yield storage
 
 

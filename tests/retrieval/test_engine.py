@@ -43,6 +43,12 @@ def ids(records: Sequence[Any]) -> list[str]:
     return [record.id for record in records]
 
 
+@pytest.fixture(params=["sqlite", "files", "postgresql"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Every store: what is found must not depend on it."""
+    return str(request.param)
+
+
 # ---------------------------------------------------------------------- what is found
 
 

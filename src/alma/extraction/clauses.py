@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from alma.graph.lexicon import FIRST_NAMES, NO_NAMES
+from alma.graph.vocabulary import WORDS
+
+_FIRST_NAMES, _NOT_NAMES = WORDS["first_names"], WORDS["not_names"]
 
 if TYPE_CHECKING:
     from alma.extraction.frames import Frame
@@ -174,7 +176,7 @@ def _starts(name: str) -> Callable[[Clause, int, int], bool]:
 def _name(said: Clause, at: int, end: int) -> bool:
     # A single capitalised word may be a nationality: Spanish, Italian.
     alone = end == at + 1 == len(said.words) and not said.words[at].endswith(("ish", "ese", "ian", "can"))
-    known = said.greeted or said.words[at] in FIRST_NAMES or (alone and said.words[at] not in NO_NAMES)
+    known = said.greeted or said.words[at] in _FIRST_NAMES or (alone and said.words[at] not in _NOT_NAMES)
     return known and all(token.is_capital for token in said.tokens[at:end])
 
 
@@ -267,7 +269,9 @@ def _bare(said: Clause, at: int, end: int) -> bool:
         said.words[at] not in said.language.data["determiners"] and said.words[at] not in said.language.data["first"]
     )
     plain = (
-        plain and said.words[at] not in FIRST_NAMES and said.words[end - 1] not in said.language.data.get("denying", ())
+        plain
+        and said.words[at] not in _FIRST_NAMES
+        and said.words[end - 1] not in said.language.data.get("denying", ())
     )
     return plain and _said(said, at, end) and not any(token.is_mark for token in said.tokens[at:end])
 
@@ -289,7 +293,7 @@ def _subject(said: Clause, at: int, end: int) -> bool:
         )
     if words[at] in language.data["determiners"]:
         return end > at + 1
-    if words[at] in NO_NAMES and not (words[at] in _TITLES and end > at + 1):
+    if words[at] in _NOT_NAMES and not (words[at] in _TITLES and end > at + 1):
         return False
     is_plural = end == at + 1 and words[at].endswith("s")
     return tokens[at].is_capital or "_" in words[at] or "-" in words[at] or is_plural

@@ -1,4 +1,4 @@
-"""Graph memory: the port, what stands behind it, and finding entities in text; each loaded when it is first used."""
+"""Graph memory: the port, its stores, and the extraction of entities; each name is loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The graph port: entities, how they stand to each other, and what a store of them promises."""
+"""The graph port: entities, relationships, and the contract of graph stores."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from alma.model.common import checked_name, checked_part
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
 
 Direction = Literal["out", "in", "both"]
-# What users of alma-memory call them.
-_ALSO_CALLED: dict[str, Direction] = {"outgoing": "out", "incoming": "in"}
+# The names in alma-memory.
+_DIRECTION_ALIASES: dict[str, Direction] = {"outgoing": "out", "incoming": "in"}
 DEFAULT_PROJECT = "default"
 _TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
-_FURTHEST = 20
-_MOST_ENTITIES = 10_000
+_MAX_HOPS = 20
+_MAX_ENTITIES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Something that is spoken of: a person, a company, a file, an idea."""
+    """Something that text mentions: a person, a company, a file, an idea."""
 
     id: str
     name: str
@@ -44,13 +44,13 @@ class Entity:
 
     @classmethod
     def named(cls, name: str, entity_type: str, properties: Mapping[str, object] | None = None) -> Entity:
-        """The entity with an id that follows from its type and name, so that whoever meets it calls it the same."""
+        """The entity with an id computed from type and name, so that every extraction gives the same id."""
         return cls(entity_id(entity_type, name), name, entity_type, dict(properties or {}))
 
 
 @dataclass(frozen=True, slots=True)
 class Relationship:
-    """How one entity stands to another: it leads from the source to the target."""
+    """A directed relationship from a source to a target entity."""
 
     id: str
     source_id: str
@@ -78,17 +78,17 @@ class Relationship:
         properties: Mapping[str, object] | None = None,
         confidence: float = 1.0,
     ) -> Relationship:
-        """The relationship with an id that follows from its ends and its type."""
+        """The relationship with an id computed from its ends and type."""
         made = digest(source.id, target.id, type_key(relation_type))
         return cls(made, source.id, target.id, relation_type, dict(properties or {}), confidence)
 
 
 @dataclass(frozen=True, slots=True)
 class GraphQuery:
-    """What to look for: where to start, which relationships to follow, how far, and how much at most.
+    """A query: where to start, which relationships to follow, how far, and the limit.
 
-    It starts at the entities that have one of the names (as `find_entities` understands them) and one of the types; an
-    empty list means any. `max_hops` 0 gives these alone.
+    It starts at the entities with one of the names (as `find_entities` matches them) and one of the types; an empty
+    list matches all. With `max_hops` 0 only these are returned.
     """
 
     names: Sequence[str] = ()
@@ -102,17 +102,17 @@ class GraphQuery:
     def __post_init__(self) -> None:
         for name in ("names", "entity_types", "relation_types"):
             object.__setattr__(self, name, _checked_names("query", name, getattr(self, name)))
-        _check_number("query", "max_hops", self.max_hops, _FURTHEST)
-        _check_number("query", "limit", self.limit, _MOST_ENTITIES)
+        _check_number("query", "max_hops", self.max_hops, _MAX_HOPS)
+        _check_number("query", "limit", self.limit, _MAX_ENTITIES)
         object.__setattr__(self, "direction", checked_direction(self.direction))
         object.__setattr__(self, "min_confidence", _checked_share("query", "min_confidence", self.min_confidence))
 
 
 @dataclass(frozen=True, slots=True)
 class GraphResult:
-    """What was reached: the entities, nearest first, and every relationship that was followed between them.
+    """The entities that were reached, nearest first, and the relationships between them.
 
-    `paths` says for each entity over which entities it was reached, from the start to itself, by the fewest hops.
+    `paths` has for each entity the shortest path of ids from a start to itself.
     """
 
     entities: tuple[Entity, ...] = ()
@@ -124,7 +124,7 @@ class GraphResult:
 
 
 class GraphStore(Closeable):
-    """Keeps a project's entities and relationships; every project sees its own alone.
+    """Stores the entities and relationships of a project; projects are isolated from each other.
 
     * **One entity for each name of a type.** "Alice" and " alice" of type person are one: the first id and spelling
       stay, the later one's properties are added and win where both have a key, and from then on its id leads to the
@@ -136,29 +136,29 @@ class GraphStore(Closeable):
       (`ValidationError`), not even by another id, and both ends must exist (`NotFoundError`).
     * **Types and names are compared without case**; white space counts as one space.
     * **Deleting an entity** deletes its relationships and its ids with it, in one step.
-    * **Answers are in order**: what is nearer first, then by name, then by id.
-    * Writers in several threads and processes do not lose anything to each other.
+    * **Results are ordered** by distance, then name, then id.
+    * Concurrent writers in threads and processes lose no updates.
 
-    What a graph does not do: decide what is true, or forget.
+    A graph does not decide what is true, and does not forget.
     """
 
-    # ------------------------------------------------------------------ what a store implements
+    # ------------------------------------------------------------------ implemented by stores
 
     @abstractmethod
     def add_entity(self, entity: Entity) -> str:
-        """Store an entity, or add what it says to the one that has its name; returns the id that counts."""
+        """Store an entity, or merge it into the one with its name; returns the effective id."""
 
     @abstractmethod
     def add_relationship(self, relationship: Relationship) -> str:
-        """Store a relationship, or add what it says to the one that there is; returns the id that counts."""
+        """Store a relationship, or merge it into the stored one; returns the effective id."""
 
     @abstractmethod
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
-        """The entities with these ids, in the order asked for, each once; missing ones are left out."""
+        """The entities with these ids, in the given order, each once; missing ones are left out."""
 
     @abstractmethod
     def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
-        """The entities with this name, then those whose names contain all of its words, shorter ones first.
+        """The entities with this name, then those whose names contain all of its words, shorter names first.
 
         Without a name: those of the type, by name. Words are compared as in full-text search, without English endings.
         """
@@ -167,34 +167,34 @@ class GraphStore(Closeable):
     def edges(
         self, entity_ids: Iterable[str], direction: Direction = "both", relation_types: Sequence[str] = ()
     ) -> list[Relationship]:
-        """The relationships that lead from, to or either way between these entities and others, by ids; no types: all.
+        """The relationships of these entities in this direction, by id; without types, of all types.
 
-        The ids are those that count, as entities have them.
+        The ids must be effective ids, as entities have them.
         """
 
     @abstractmethod
     def delete_entity(self, entity_id: str) -> bool:
-        """Delete an entity with its relationships; whether there was one."""
+        """Delete an entity with its relationships; returns whether there was one."""
 
     @abstractmethod
     def delete_relationship(self, relationship_id: str) -> bool:
-        """Delete a relationship; whether there was one."""
+        """Delete a relationship; returns whether there was one."""
 
     @abstractmethod
     def close(self) -> None:
         """Release what the graph opened; closing twice is fine."""
 
-    # ------------------------------------------------------------------ written once
+    # ------------------------------------------------------------------ shared by all stores
 
     def get_entity(self, entity_id: str) -> Entity | None:
-        """The entity with this id, or that was ever added with it and merged."""
+        """The entity with this id, or with an id that was merged into it."""
         found = self.get_entities([checked_id("entity", entity_id)])
         return found[0] if found else None
 
     def get_relationships(
         self, entity_id: str, direction: str = "both", relation_type: str | None = None
     ) -> list[Relationship]:
-        """The relationships of one entity: that lead from it ("out", "outgoing"), to it ("in", "incoming") or both."""
+        """The relationships of one entity: outgoing ("out"), incoming ("in") or both."""
         if relation_type is not None:
             _check_text("query", "relation_type", relation_type)
         way, entity = checked_direction(direction), self.get_entity(entity_id)
@@ -210,13 +210,13 @@ class GraphStore(Closeable):
         direction: str = "both",
         limit: int = 100,
     ) -> GraphResult:
-        """Everything that can be reached from an entity over so many relationships, the start itself first."""
+        """Everything reachable from an entity within so many hops, the entity itself first."""
         steps = GraphQuery((), (), relation_types or (), max_hops, limit, direction)
         start = self.get_entity(start_entity_id)
         return GraphResult() if start is None else self._reached([start], steps)
 
     def query(self, query: GraphQuery) -> GraphResult:
-        """What the query describes."""
+        """The result of a query."""
         checked_part("query", None, query, GraphQuery, "a GraphQuery, as GraphQuery(names=['Alice'])")
         return self._reached(self._starts(query), query)
 
@@ -227,7 +227,7 @@ class GraphStore(Closeable):
         return list({entity.id: entity for entity in found}.values())[: query.limit]
 
     def _reached(self, starts: Sequence[Entity], query: GraphQuery) -> GraphResult:
-        """Breadth first, one read for each hop, so that every store answers alike."""
+        """Breadth-first search with one read per hop, so that all stores give the same answer."""
         found = {entity.id: entity for entity in starts[: query.limit]}
         paths: dict[str, tuple[str, ...]] = {key: (key,) for key in found}
         followed: dict[str, Relationship] = {}
@@ -253,7 +253,7 @@ class GraphStore(Closeable):
     def _beyond(
         self, edges: Sequence[Relationship], frontier: Sequence[str], paths: dict[str, tuple[str, ...]]
     ) -> list[Entity]:
-        """The entities at the far ends that were not reached before, in order, with their paths noted."""
+        """The entities at the far ends that were not reached before, in order; notes their paths."""
         here = set(frontier)
         for edge in sorted(edges, key=lambda edge: (edge.source_id, edge.target_id)):
             for near, far in ((edge.source_id, edge.target_id), (edge.target_id, edge.source_id)):
@@ -263,35 +263,35 @@ class GraphStore(Closeable):
         return sorted(self.get_entities(new), key=lambda entity: (name_key(entity.name), entity.id))
 
 
-# ---------------------------------------------------------------------- what adapters share
+# ---------------------------------------------------------------------- shared by adapters
 
 
 def self_loop(entity_id: str) -> ValidationError:
-    """The error for a relationship that would lead from an entity to itself."""
+    """The error for a relationship from an entity to itself."""
     return ValidationError("relationship", "source_id", entity_id, "must differ from target_id")
 
 
 def check_search(name: str | None, entity_type: str | None, limit: int) -> None:
-    """Refuse what a search for entities cannot have."""
+    """Validate the arguments of a search for entities."""
     for asked, value in (("name", name), ("entity_type", entity_type)):
         if value is not None:
             _check_text("query", asked, value)
-    _check_number("query", "limit", limit, _MOST_ENTITIES)
+    _check_number("query", "limit", limit, _MAX_ENTITIES)
 
 
 def checked_entity(given: Entity) -> Entity:
-    """What is to be added, if it is an entity."""
+    """The argument, if it is an Entity."""
     return checked_part("entity", None, given, Entity, "an Entity, as Entity(id=…, name=…, entity_type=…)")
 
 
 def checked_relationship(given: Relationship) -> Relationship:
-    """What is to be added, if it is a relationship."""
+    """The argument, if it is a Relationship."""
     hint = "a Relationship, as Relationship(id=…, source_id=…, target_id=…, relation_type=…)"
     return checked_part("relationship", None, given, Relationship, hint)
 
 
 def checked_id(subject: str, given: str) -> str:
-    """An id that something may have."""
+    """The argument, if it is a valid id."""
     return checked_name(subject, "id", given)
 
 
@@ -336,30 +336,30 @@ def _check_number(subject: str, name: str, value: object, most: int) -> None:
 
 
 def checked_direction(value: str) -> Direction:
-    """The way that relationships are followed, whatever it is called."""
+    """The direction, by any of its names."""
     for known in get_args(Direction):
-        if value == known or (isinstance(value, str) and _ALSO_CALLED.get(value) == known):
+        if value == known or (isinstance(value, str) and _DIRECTION_ALIASES.get(value) == known):
             chosen: Direction = known
             return chosen
     raise ValidationError("query", "direction", value, "must be 'out', 'in' or 'both'")
 
 
 def digest(*parts: str) -> str:
-    """An id that follows from the parts alone."""
+    """An id computed from the parts."""
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
 
 
 def entity_id(entity_type: str, name: str) -> str:
-    """The id that follows from a type and a name."""
+    """The id of an entity, computed from type and name."""
     return digest(type_key(entity_type), name_key(name))
 
 
 def name_key(name: str) -> str:
-    """What two names must have in common to be the same."""
+    """The normalized form of a name: names with the same key are the same."""
     folded = " ".join(unicodedata.normalize("NFKC", name).casefold().split())
     return folded if 0 < len(folded) <= 200 else digest(name)
 
 
 def type_key(name: str) -> str:
-    """What two types must have in common to be the same."""
+    """The normalized form of a type: types with the same key are the same."""
     return "_".join(re.split(r"[\s_]+", name.casefold().strip()))

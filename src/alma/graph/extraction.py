@@ -1,4 +1,4 @@
-"""Entities and relationships from text: by rules, or by a language model that is not believed without evidence."""
+"""Extract entities and relationships from text, by rules or by a language model whose proposals are checked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from alma.errors import LanguageModelError, ValidationError
 from alma.graph.base import Entity, Relationship, name_key
-from alma.graph.lexicon import ENTITY_TYPES
 from alma.graph.mentions import Mention, mentions
 from alma.graph.relations import Relation, relations
+from alma.graph.vocabulary import ENTITY_TYPES
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.redaction.nested import Masked
@@ -25,7 +25,7 @@ _RELATION = re.compile(r"[a-z][a-z0-9_]{1,63}")
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A proposal of a model that was not taken, and why."""
+    """A proposal of the model that was rejected, and the reason."""
 
     proposal: str
     reason: str
@@ -33,9 +33,9 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """What a text mentions, what was not believed, and why the rules had to do if the model did not answer.
+    """The entities and relationships of a text, rejected proposals, and why the rules were used instead of the model.
 
-    `masked` are the secrets of the text that the model was not shown.
+    `masked` are the secrets that were hidden from the model.
     """
 
     entities: tuple[Entity, ...] = ()
@@ -46,12 +46,12 @@ class Extraction:
 
 
 class EntityExtractor:
-    """Finds people, organisations, technologies, files, dates, pull requests … and what connects them.
+    """Finds people, organisations, technologies, files, dates, pull requests and others, and their relationships.
 
-    Entities have ids that follow from type and name, so that the same thing found twice is one. `properties` say where
-    it stands in the text (`start`, `end`), in which words (`evidence`) and how certain it is (`confidence`).
-    With an `llm`, the model proposes: what has an unknown type or does not stand in the text is dropped. If it does not
-    answer, the rules do. It reads what the `redactor` leaves of the text; with None it reads all.
+    Ids are computed from type and name, so that an entity found twice is the same. `properties` hold the position in
+    the text (`start`, `end`), the quoted words (`evidence`) and the `confidence`. With an `llm`, the model proposes:
+    proposals of an unknown type or without evidence in the text are rejected. If the model fails, the rules are used.
+    The model reads the text after the `redactor`; with None it reads all.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class EntityExtractor:
         return list(found.entities), list(found.relationships)
 
     def examine(self, text: str) -> Extraction:
-        """What `extract` gives, and what was proposed and not taken."""
+        """Extract with details: also returns rejected proposals and degradation."""
         if not isinstance(text, str):
             raise ValidationError("extraction", "text", text, "must be text")
         read = text[:_LONGEST_TEXT]
@@ -98,7 +98,7 @@ class EntityExtractor:
 
 
 def by_rules(text: str) -> Extraction:
-    """What the rules find, without any model."""
+    """Extract by rules only."""
     found = mentions(text)
     entities: dict[str, Entity] = {}
     of_mention: dict[Mention, Entity] = {}
@@ -135,7 +135,7 @@ def _relationship(text: str, relation: Relation, of_mention: Mapping[Mention, En
 
 
 class _Checked:
-    """Takes from a model's answer what the text bears out."""
+    """Accepts the parts of a model's answer that the text supports."""
 
     def __init__(self, passed: MaskedText) -> None:
         self._passed = passed
@@ -154,17 +154,17 @@ class _Checked:
     def _take(self, proposal: Any, check: Any) -> None:
         try:
             if not isinstance(proposal, Mapping):
-                raise _NotTaken("it is no object")
+                raise _RejectedProposal("it is not an object")
             check(proposal)
-        except (_NotTaken, ValidationError) as exc:
+        except (_RejectedProposal, ValidationError) as exc:
             self._rejected.append(Rejected(str(proposal)[:200], str(exc)))
 
     def _entity(self, proposal: Mapping[str, Any]) -> None:
         name, kind = _text_of(proposal, "name"), _text_of(proposal, "type").lower().replace(" ", "_")
         if kind not in ENTITY_TYPES:
-            raise _NotTaken(f"{kind!r} is no type of entity")
+            raise _RejectedProposal(f"{kind!r} is not a type of entity")
         if masks_in(name):
-            raise _NotTaken("its name is a secret")
+            raise _RejectedProposal("its name is a masked secret")
         entity = Entity.named(name, kind, {**self._place(name), "confidence": _share(proposal.get("confidence", 0.8))})
         self._entities.setdefault(name_key(name), entity)
 
@@ -172,10 +172,10 @@ class _Checked:
         ends = [self._entities.get(name_key(_text_of(proposal, end))) for end in ("source", "target")]
         source, target = ends
         if source is None or target is None:
-            raise _NotTaken("an end of it is none of the entities")
+            raise _RejectedProposal("one of its ends is not among the entities")
         kind = re.sub(r"\W+", "_", _text_of(proposal, "type").lower()).strip("_")
         if not _RELATION.fullmatch(kind):
-            raise _NotTaken(f"{kind!r} is no type of relationship")
+            raise _RejectedProposal(f"{kind!r} is not a type of relationship")
         where = self._place(_text_of(proposal, "evidence"))
         edge = Relationship.between(source, target, kind, where, _share(proposal.get("confidence", 0.8)))
         self._edges.setdefault(edge.id, edge)
@@ -184,17 +184,17 @@ class _Checked:
         shown = self._passed.text
         span = span_of(shown, words)
         if span is None:
-            raise _NotTaken("it does not stand in the text")
+            raise _RejectedProposal("it is not in the text")
         start, end = self._passed.original(*span)
         return {"evidence": shown[slice(*span)], "start": start, "end": end}
 
 
-class _NotTaken(Exception):
-    """Why a proposal was dropped."""
+class _RejectedProposal(Exception):
+    """Why a proposal was rejected."""
 
 
 def _shaped(answer: Mapping[str, Any], model: str) -> dict[str, list[Any]]:
-    """The two lists that were asked for; that nothing is connected may be said by leaving the second one out."""
+    """The two lists of an answer; relationships may be missing."""
     lists = {"entities": answer.get("entities"), "relationships": answer.get("relationships", [])}
     wrong = next((name for name, listed in lists.items() if not isinstance(listed, list)), None)
     if wrong is not None:
@@ -205,7 +205,7 @@ def _shaped(answer: Mapping[str, Any], model: str) -> dict[str, list[Any]]:
 def _text_of(proposal: Mapping[str, Any], name: str) -> str:
     value = proposal.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise _NotTaken(f"its {name} is empty")
+        raise _RejectedProposal(f"its {name} is empty")
     return " ".join(value.split())
 
 

@@ -1,4 +1,4 @@
-"""A graph in the memory of this process: for tests, and for what need not outlive it."""
+"""A graph in the memory of this process, for tests and temporary data."""
 
 from __future__ import annotations
 
@@ -27,30 +27,30 @@ _Edge = tuple[str, str, str]
 
 
 class InMemoryGraph(GraphStore):
-    """Dictionaries behind a lock."""
+    """A graph store of dictionaries behind a lock."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._entities: dict[str, Entity] = {}
         self._named: dict[_Name, str] = {}
-        self._counting: dict[str, str] = {}
+        self._effective_id: dict[str, str] = {}
         self._edges: dict[_Edge, Relationship] = {}
         self._edge_of: dict[str, _Edge] = {}
-        self._touching: dict[str, set[_Edge]] = {}
+        self._edges_of: dict[str, set[_Edge]] = {}
 
     def add_entity(self, entity: Entity) -> str:
         checked_entity(entity)
         with self._lock:
-            known = self._counting.get(entity.id)
+            known = self._effective_id.get(entity.id)
             if known is not None:
                 return self._changed(self._entities[known], entity)
             same = self._named.get(_name(entity))
             if same is None:
                 self._entities[entity.id] = entity
-                self._named[_name(entity)] = self._counting[entity.id] = entity.id
+                self._named[_name(entity)] = self._effective_id[entity.id] = entity.id
                 return entity.id
             self._entities[same] = merged_entity(self._entities[same], entity)
-            self._counting[entity.id] = same
+            self._effective_id[entity.id] = same
             return same
 
     def _changed(self, kept: Entity, added: Entity) -> str:
@@ -75,20 +75,20 @@ class InMemoryGraph(GraphStore):
                     raise UniquenessError("relationship", ("id",), (relationship.id,))
                 self._edge_of[relationship.id] = key
                 for end in (source, target):
-                    self._touching.setdefault(end, set()).add(key)
+                    self._edges_of.setdefault(end, set()).add(key)
                 kept = replace(relationship, source_id=source, target_id=target)
             self._edges[key] = merged_relationship(kept, relationship)
             return kept.id
 
     def _end(self, entity_id: str) -> str:
         try:
-            return self._counting[entity_id]
+            return self._effective_id[entity_id]
         except KeyError:
             raise NotFoundError("entity", entity_id) from None
 
     def get_entities(self, entity_ids: Iterable[str]) -> list[Entity]:
         with self._lock:
-            found = (self._counting.get(key) for key in entity_ids)
+            found = (self._effective_id.get(key) for key in entity_ids)
             return [self._entities[key] for key in dict.fromkeys(found) if key is not None]
 
     def find_entities(self, name: str | None = None, entity_type: str | None = None, limit: int = 10) -> list[Entity]:
@@ -106,21 +106,21 @@ class InMemoryGraph(GraphStore):
         wanted = {type_key(name) for name in relation_types}
         with self._lock:
             near = set(entity_ids)
-            touching = {key for end in near for key in self._touching.get(end, ())}
+            touching = {key for end in near for key in self._edges_of.get(end, ())}
             keys = sorted(key for key in touching if _leads(key, near, direction) and (not wanted or key[2] in wanted))
             return [self._edges[key] for key in keys]
 
     def delete_entity(self, entity_id: str) -> bool:
         checked_id("entity", entity_id)
         with self._lock:
-            key = self._counting.get(entity_id)
+            key = self._effective_id.get(entity_id)
             if key is None:
                 return False
-            for edge in list(self._touching.get(key, ())):
+            for edge in list(self._edges_of.get(key, ())):
                 self._remove(edge)
-            self._touching.pop(key, None)
+            self._edges_of.pop(key, None)
             del self._named[_name(self._entities.pop(key))]
-            self._counting = {alias: counts for alias, counts in self._counting.items() if counts != key}
+            self._effective_id = {alias: counts for alias, counts in self._effective_id.items() if counts != key}
             return True
 
     def delete_relationship(self, relationship_id: str) -> bool:
@@ -134,10 +134,10 @@ class InMemoryGraph(GraphStore):
     def _remove(self, edge: _Edge) -> None:
         del self._edge_of[self._edges.pop(edge).id]
         for end in edge[:2]:
-            self._touching[end].discard(edge)
+            self._edges_of[end].discard(edge)
 
     def close(self) -> None:
-        """Nothing was opened."""
+        """Do nothing."""
 
 
 def _name(entity: Entity) -> _Name:

@@ -1,4 +1,4 @@
-"""What graph stores share: how two entities become one, which name fits best, what may be stored."""
+"""Merging, ranking by name and masking of secrets, shared by the graph stores."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from alma.redaction.redactor import DEFAULT_REDACTOR
 from alma.text.tokens import query_terms, terms
 
 Redact = Callable[[str, str], str]
-"""Gives a text without its secrets; the second text is the name it stands under, if it has one."""
+"""Masks secrets in a text; the second argument is the name of the field."""
 
 Kept = TypeVar("Kept", Entity, Relationship)
 
 
 def masked(text: str, name: str) -> str:
-    """What may be stored where nothing else is said: what ingest would let in."""
+    """Mask secrets as ingest does by default."""
     return DEFAULT_REDACTOR.redact(text, name).text
 
 
 def merged_entity(kept: Entity, added: Entity) -> Entity:
-    """The entity with what the added one says."""
+    """The stored entity with the properties of the added one."""
     return replace(kept, properties={**kept.properties, **added.properties})
 
 
 def merged_relationship(kept: Relationship, added: Relationship) -> Relationship:
-    """The relationship with what the added one says."""
+    """The stored relationship with the properties and the higher confidence."""
     united = {**kept.properties, **added.properties}
     return replace(kept, properties=united, confidence=max(kept.confidence, added.confidence))
 
@@ -40,19 +40,19 @@ def entity_order(entity: Entity) -> tuple[str, str]:
 
 
 def without_secrets(value: Kept, redact: Redact | None) -> Kept:
-    """The entity or relationship as it may be stored."""
+    """The entity or relationship with its secrets masked."""
     if not isinstance(value, Entity | Relationship):
         raise ValidationError("graph", None, value, "must be an Entity or a Relationship")
     if redact is None:
         return value
-    clean = replace(value, properties=redacted_value(value.properties, "", "", _telling(redact), []))
+    clean = replace(value, properties=redacted_value(value.properties, "", "", _reporting(redact), []))
     if isinstance(clean, Entity):
         return replace(clean, name=redact(clean.name, "name"), entity_type=redact(clean.entity_type, "type"))
     return replace(clean, relation_type=redact(clean.relation_type, "type"))
 
 
-def _telling(redact: Redact) -> Callable[[str, str], Redacted]:
-    """The same with a word on whether anything was taken out."""
+def _reporting(redact: Redact) -> Callable[[str, str], Redacted]:
+    """Adapt `redact` to the interface of `redacted_value`."""
 
     def redacted(text: str, name: str) -> Redacted:
         clean = redact(text, name)
@@ -62,7 +62,7 @@ def _telling(redact: Redact) -> Callable[[str, str], Redacted]:
 
 
 def best_named(candidates: Iterable[Entity], name: str, limit: int) -> list[Entity]:
-    """Those that have this name, then those whose names contain all of its words, shorter ones first."""
+    """The entities with this name, then those whose names contain all of its words, shorter names first."""
     key, wanted = name_key(name), set(query_terms(name))
     fitting = [e for e in candidates if name_key(e.name) == key or (wanted and wanted <= set(terms(e.name)))]
     fitting.sort(key=lambda e: (name_key(e.name) != key, len(e.name), *entity_order(e)))

@@ -1,4 +1,4 @@
-"""A graph in Neo4j, or another server that speaks Bolt and Cypher."""
+"""A graph in Neo4j, or in another server that speaks Bolt and Cypher."""
 
 from __future__ import annotations
 
@@ -57,10 +57,10 @@ _ATTEMPTS = 5
 
 
 class Neo4jGraph(GraphStore):
-    """Entities are nodes `AlmaEntity`, relationships are edges whose type is the relation's in capitals.
+    """Entities are nodes `AlmaEntity`; relationships are edges with the relation in capitals as type.
 
-    Values are always bound as parameters; the type of an edge, which cannot be, is made of letters, digits and _ alone.
-    Properties are kept as one JSON text, as Neo4j knows no nested ones.
+    Values are always bound as parameters; the type of an edge, which cannot be bound, consists of letters, digits and _
+    only. Properties are stored as one JSON text, because Neo4j has no nested ones.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class Neo4jGraph(GraphStore):
 
     def _merge_entity(self, tx: Any, kept: Entity, added: Entity) -> str:
         if merged_entity(kept, added) != kept:
-            # Writing locks the node, so that what is read now is what the merge replaces.
+            # Writing locks the node before it is read again.
             lock = f"MATCH (n:{_LABEL} {{uid: $uid}}) SET n.locked = true RETURN properties(n) AS node"
             rows = self._run(tx, lock, {"uid": self._key(kept.id)})
             self._set_node(tx, merged_entity(_entity(rows[0]["node"]), added))
@@ -184,7 +184,7 @@ class Neo4jGraph(GraphStore):
         return _entity(rows[0]["node"]) if rows else None
 
     def _known(self, tx: Any, entity_ids: Sequence[str]) -> dict[str, Entity]:
-        """The entities behind these ids, which may be those of merged ones."""
+        """The entities with these ids or merged ids."""
         asked = {self._key(each): each for each in entity_ids}
         rows = self._run(
             tx,
@@ -259,7 +259,7 @@ class Neo4jGraph(GraphStore):
         return _relationship(rows[0]["edge"], source, target) if rows else None
 
     def _create_edge(self, tx: Any, relationship: Relationship) -> str:
-        # Edges can have no unique ids of their own everywhere, so nodes stand guard: for the id, and for the place.
+        # Not every server has unique constraints on edges, so guard nodes hold the id and the position of each edge.
         way = (relationship.source_id, relationship.target_id, type_key(relationship.relation_type))
         taken = {"key": self._key(relationship.id)}
         ends = {"source": self._key(relationship.source_id), "target": self._key(relationship.target_id)}
@@ -283,7 +283,7 @@ class Neo4jGraph(GraphStore):
         match = f"MATCH (g:{_GUARD_LABEL}) WHERE g.project_id = $project AND g.edge_id IN $ids DELETE g"
         self._run(tx, match, {"ids": list(ids)})
 
-    # ------------------------------------------------------------------ talking to the server
+    # ------------------------------------------------------------------ the server
 
     def _key(self, public_id: str) -> str:
         return digest(self._project_id, public_id)
@@ -325,13 +325,13 @@ def _edge(relationship: Relationship) -> dict[str, Any]:
 
 
 def _edge_type(relationship: Relationship) -> str:
-    """The relation's type as Neo4j writes one; what has no such form is RELATED_TO, and its property says which."""
+    """The relation as an edge type; names without such a form become RELATED_TO with the relation as property."""
     name = re.sub(r"\W+", "_", type_key(relationship.relation_type)).upper()
     return name if _RELATION.fullmatch(name) else "RELATED_TO"
 
 
 class GraphServer:
-    """A database of a server; `constraints` are made sure of before the first use."""
+    """A database of a graph server; creates the constraints before the first use."""
 
     def __init__(
         self,
@@ -370,7 +370,7 @@ class GraphServer:
             return made
 
     def write(self, work: Work[Result]) -> Result:
-        """Another writer may have got there first: then again, with what it wrote in sight."""
+        """Run a transaction, retried after a conflict with another writer."""
         for _ in range(_ATTEMPTS - 1):
             try:
                 return self._write_once(work)
@@ -398,10 +398,10 @@ class GraphServer:
         except (errors.ServiceUnavailable, errors.SessionExpired) as exc:
             raise StorageError(f"the graph server cannot be reached: {exc}") from exc
         except (errors.Neo4jError, errors.DriverError) as exc:
-            raise StorageError(f"the graph server could not do that: {exc}") from exc
+            raise StorageError(f"the graph server failed: {exc}") from exc
 
     def _prepare(self) -> None:
-        """Make sure, once, that no two nodes have one key."""
+        """Create the unique constraints once."""
         if self._ready:
             return
         with self._driver.session(database=self._database) as session:

@@ -1,4 +1,4 @@
-"""Graph memory over storage: entities and relationships are records of a project, wherever those are kept."""
+"""A graph in storage: entities and relationships are records of a project, on any backend."""
 
 from __future__ import annotations
 
@@ -28,16 +28,15 @@ from alma.model.query import And, Compare, In, Or, Order, Predicate
 from alma.model.scope import Scope
 from alma.storage.base import RecordStore, Transaction
 
-_AT_ONCE = 400
+_BATCH_SIZE = 400
 _CANDIDATES = 500
 _EDGE_ORDER = (Order("source_id"), Order("target_id"), Order("type_key"))
 
 
 class StorageGraph(GraphStore):
-    """The graph of one project in a store, which other processes may use at the same time.
+    """The graph of one project in a store that other processes can use at the same time.
 
-    `redact` gets every text that is about to be stored and returns what may be. `close_storage` hands the store over:
-    it is then closed with the graph.
+    `redact` masks every text before it is stored. With `close_storage`, closing the graph closes the store.
     """
 
     def __init__(
@@ -104,7 +103,7 @@ class StorageGraph(GraphStore):
         return bool(self._storage.delete_where(GraphRelationship, self._scope, named, self._by))
 
     def close(self) -> None:
-        """Close the store, if it was handed over."""
+        """Close the store, if the graph owns it."""
         if self._owns_storage:
             self._storage.close()
 
@@ -141,7 +140,7 @@ class StorageGraph(GraphStore):
         return record.entity_id
 
     def _known(self, tx: Transaction, entity_ids: Sequence[str]) -> list[GraphEntity]:
-        """The entities behind ids, each once, in order; an id may be another one's alias."""
+        """The entities with these ids or aliases, each once, in order."""
         found: dict[str, GraphEntity] = {}
         for some in _batches([self._key(each) for each in entity_ids]):
             records = {record.id: record for record in tx.get_many(GraphEntity, some, self._scope)}
@@ -209,10 +208,10 @@ class StorageGraph(GraphStore):
             created_at=relationship.created_at,
         )
 
-    # ------------------------------------------------------------------ what both need
+    # ------------------------------------------------------------------ ids
 
     def _key(self, public_id: str) -> str:
-        """The id of a record, which no other project's has."""
+        """The id of a record, unique across projects."""
         return digest(self._project_id, public_id)
 
 
@@ -238,6 +237,6 @@ def _touching(keys: Sequence[str], direction: Direction) -> Predicate:
 
 
 def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """As many at once as a statement takes with ease."""
-    for start in range(0, len(keys), _AT_ONCE):
-        yield keys[start : start + _AT_ONCE]
+    """Split keys into batches for one statement each."""
+    for start in range(0, len(keys), _BATCH_SIZE):
+        yield keys[start : start + _BATCH_SIZE]

@@ -12,8 +12,7 @@ import pytest
 
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
-from alma.storage.migrations.amendments import AMENDMENTS
-from alma.storage.migrations.base import Migration, known_migrations
+from alma.storage.migrations.base import AMENDMENTS, Migration, known_migrations
 from alma.storage.postgres.migrations import PostgresMigrator
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sql.names import DialectName

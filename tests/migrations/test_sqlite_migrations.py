@@ -23,7 +23,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.migrations.base import HISTORY_TABLE, Migration, known_migrations
 from alma.storage.migrations.generate import schema_sql
-from alma.storage.sqlite import word_entries as sqlite_entries
+from alma.storage.sqlite import fulltext as sqlite_entries
 from alma.storage.sqlite.migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync.reembed import reembed

@@ -14,7 +14,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, Has, In, Or, Predicate
 from alma.model.scope import Scope
 from alma.storage.sqlite.backend import SQLiteBackend
-from alma.storage.sqlite.narrowing import narrowest
+from alma.storage.sqlite.filters import narrowest
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 from alma.vectors.mapped import MappedIndex

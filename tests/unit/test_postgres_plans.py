@@ -13,7 +13,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import ranking
 from alma.storage.postgres import counts as postgres_counts
-from alma.storage.postgres import owned as postgres_owned
+from alma.storage.postgres import counts as postgres_owned
 from alma.storage.postgres import vectors as postgres_vectors
 from alma.storage.postgres import words as postgres_words
 from alma.storage.postgresql import PostgreSQLStorage

@@ -17,7 +17,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.postgres import connection as postgres_connection
 from alma.storage.postgres.connection import Connection
-from alma.storage.postgres.wire import listed, register_values
+from alma.storage.postgres.types import listed, register_values
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.testing import builders as make
 from tests.support.postgres import PostgresServer
@@ -123,7 +123,7 @@ def test_a_round_that_was_set_in_what_was_rolled_back_is_set_again(postgres_dsn:
             raise ZeroDivisionError
         with store.snapshot() as tx:
             tx.backend.look_round(123)  # type: ignore[attr-defined]
-            assert tx.rows("SHOW hnsw.ef_search", {}) == [("123",)]  # type: ignore[attr-defined]
+            assert tx.backend.rows("SHOW hnsw.ef_search", {}) == [("123",)]  # type: ignore[attr-defined]
 
 
 def test_a_snapshot_that_was_searched_leaves_nothing_to_be_collected(postgres_dsn: str) -> None:

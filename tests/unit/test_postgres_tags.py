@@ -15,9 +15,9 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage import ranking
 from alma.storage.nearest import nearest
-from alma.storage.postgres import tags as postgres_tags
+from alma.storage.postgres import words as postgres_tags
+from alma.storage.postgres.fulltext import index_everything
 from alma.storage.postgres.partitions import partition
-from alma.storage.postgres.word_entries import index_everything
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.testing import builders as make
 from tests.conftest import fresh_database

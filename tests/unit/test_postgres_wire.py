@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.storage.postgres.wire import Floats, Texts, listed, register_values
+from alma.storage.postgres.types import Floats, Texts, listed, register_values
 
 _TEXTS = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=8), min_size=1, max_size=8)
 

@@ -20,7 +20,7 @@ from alma.model.scope import Scope
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.sql.names import DialectName
 from alma.storage.sql.statements import Dialect
-from alma.storage.sqlite.rows import write_rows
+from alma.storage.sqlite.backend import write_rows
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 

@@ -279,7 +279,7 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
         raise ConfigurationError("a folder of JSON files has no schema to migrate")
     require_existing(store)
     path = sqlite_path(store)
-    from alma.storage.sqlite.errors import our_error
+    from alma.storage.sqlite.connections import our_error
     from alma.storage.sqlite.migrations import SQLiteMigrator
 
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode={_looking_mode(path)}", uri=True)) as connection:

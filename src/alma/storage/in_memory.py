@@ -3,14 +3,41 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice, product
+from typing import Any
 
 from alma.clock import new_id
-from alma.errors import StorageError
-from alma.storage.backend import Backend
+from alma.errors import ConflictError, StorageError
+from alma.model.governance import AuditEvent, Setting, default_settings
+from alma.model.kinds import KINDS
+from alma.model.memory import MemoryVersion
+from alma.model.query import Predicate, is_after, matches, sort_key
+from alma.model.record import Record, RecordSpec
+from alma.model.vector import Vector
+from alma.storage.audit import ChainHead, ChainTable
+from alma.storage.backend import TEXT_LENGTH, Backend, Query, RecordVector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
-from alma.storage.tables import TableBackend, new_tables
+from alma.storage.nearest import nearest
+from alma.storage.outbox import Mark, MarkTable
+from alma.storage.ranking import bm25
+from alma.text.tokens import stored_terms
+
+# The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
+VectorKey = tuple[str, str, str, int]
+MarkKey = tuple[str, str, str]
+Table = dict[Any, Any]
+
+VECTORS = "embeddings"
+MODELS = "embedding_models"
+PROJECTIONS = "projections"
+OUTBOX = "outbox"
+CHAINS = "audit_chains"
+TABLES = (*(cls.spec.table for cls in KINDS), VECTORS, MODELS, PROJECTIONS, OUTBOX, CHAINS)
 
 
 class InMemoryStorage(StorageBackend):
@@ -46,3 +73,302 @@ class InMemoryStorage(StorageBackend):
     def close(self) -> None:
         self._closed = True
         self._tables = {}
+
+
+def new_tables() -> dict[str, Table]:
+    """The tables of a new store, empty but for the documented settings."""
+    tables: dict[str, Table] = {name: {} for name in TABLES}
+    tables[Setting.spec.table] = {setting.key: setting for setting in default_settings()}
+    return tables
+
+
+class TableBackend(Backend):
+    """Reads and writes tables in memory; the store takes over what `changed` when the transaction ends."""
+
+    def __init__(self, tables: dict[str, Table], *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._tables = tables
+        self.changed: dict[str, Table] = {}
+
+    def table(self, name: str) -> Table:
+        return self.changed.get(name, self._tables[name])
+
+    def mutable(self, name: str) -> Table:
+        """The table to change: a copy, so that other readers keep theirs."""
+        if name not in self.changed:
+            self.changed[name] = dict(self._tables[name])
+        return self.changed[name]
+
+    # ------------------------------------------------------------------ reading
+
+    def select(self, query: Query) -> list[Record]:
+        found = sorted(self._fulfilling(query.spec, query.where), key=sort_key(query.order))
+        if query.after is not None:
+            found = [record for record in found if is_after(record, query.after, query.order)]
+        return [self._with_vector(record) for record in found[: query.limit]]
+
+    def values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
+        return [
+            tuple(len(record.text()) if name == TEXT_LENGTH else getattr(record, name) for name in names)
+            for record in self.select(query)
+        ]
+
+    def word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
+        records, wanted = 0, set(words)
+        counts = Counter[str]()
+        for record in self._fulfilling(spec, where):
+            records += 1
+            counts.update(wanted.intersection(stored_terms(record.text())))
+        return records, {word: counts[word] for word in words}
+
+    def count(self, spec: RecordSpec, where: Predicate) -> int:
+        return sum(1 for _ in self._fulfilling(spec, where))
+
+    def _fulfilling(self, spec: RecordSpec, where: Predicate) -> Iterator[Record]:
+        return (record for record in self.table(spec.table).values() if matches(where, record))
+
+    def _with_vector(self, record: Record) -> Record:
+        name = record.spec.vector_field
+        if name is None:
+            return record.apart()
+        return record.apart({name: self.table(VECTORS).get((record.spec.kind, record.key, self.embedding_model, 0))})
+
+    def last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
+        wanted = set(record_ids)
+        last: dict[str, MemoryVersion] = {}
+        for row in self.table(MemoryVersion.spec.table).values():
+            if row.kind == kind and row.memory_id in wanted:
+                known = last.get(row.memory_id)
+                if known is None or known.version_number < row.version_number:
+                    last[row.memory_id] = row
+        return last
+
+    def matching(
+        self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
+    ) -> list[tuple[str, float]]:
+        texts = {record.key: stored_terms(record.text()) for record in self._fulfilling(spec, where)}
+        return bm25(texts, words)[:limit]
+
+    def word_scores(
+        self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
+    ) -> dict[str, float]:
+        scores = dict(self.matching(spec, words, where, len(self.table(spec.table)), exact=True))
+        return {key: scores[key] for key in keys if key in scores}
+
+    def nearest(
+        self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
+    ) -> list[tuple[str, float]]:
+        inside = {record.key for record in self._fulfilling(spec, where)}
+        stored = self.table(VECTORS).items()
+        candidates = (
+            (key, found.to_bytes())
+            for (kind, key, of_model, _), found in stored
+            if kind == spec.kind and of_model == model and key in inside
+        )
+        return nearest(vector, candidates, limit)
+
+    # ------------------------------------------------------------------ writing
+
+    def insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        table = self.mutable(spec.table)
+        taken = {_version(row) for row in table.values()} if spec is MemoryVersion.spec else set()
+        for record in records:
+            stored = _numbered(record, table) if spec.numbered else record
+            if stored.key in table or _version(stored) in taken:
+                raise ConflictError(f"{spec.kind} {stored.key!r} exists already")
+            table[stored.key] = _bare(stored)
+
+    def replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
+        table = self.mutable(spec.table)
+        for record in records:
+            table[record.key] = _bare(record)
+
+    def remove(self, spec: RecordSpec, records: Sequence[Record]) -> None:
+        table = self.mutable(spec.table)
+        keys = {record.key for record in records}
+        for key in keys:
+            del table[key]
+        self._forget_vectors(lambda kind, key, model, part: kind == spec.kind and key in keys)
+
+    def put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
+        self.mutable(VECTORS).update({(spec.kind, key, model, 0): vector for key, vector in vectors.items()})
+
+    def put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
+        self._forget_vectors(
+            lambda kind, key, of_model, part: kind == spec.kind and key in passages and of_model == model and part > 0
+        )
+        for key, vectors in passages.items():
+            parts = enumerate(vectors, start=1)
+            self.mutable(VECTORS).update({(spec.kind, key, model, part): vector for part, vector in parts})
+
+    def drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        keys = set(record_ids)
+        self._forget_vectors(lambda kind, key, of_model, part: kind == spec.kind and key in keys and of_model == model)
+
+    def drop_other_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
+        keys = set(record_ids)
+        self._forget_vectors(lambda kind, key, of_model, part: kind == spec.kind and key in keys and of_model != model)
+
+    def _forget_vectors(self, gone: Callable[[str, str, str, int], bool]) -> None:
+        for each in [each for each in self.table(VECTORS) if gone(*each)]:
+            del self.mutable(VECTORS)[each]
+
+    def vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
+        keys = set(record_ids)
+        found = [
+            RecordVector(key, model, part, vector)
+            for (kind, key, model, part), vector in self.table(VECTORS).items()
+            if kind == spec.kind and key in keys
+        ]
+        return sorted(found, key=lambda each: (each.record_id, each.model, each.part))
+
+    def erase(self) -> None:
+        for name in TABLES:
+            self.mutable(name).clear()
+
+    def without_vector(
+        self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
+    ) -> list[Record]:
+        lacking = sorted(self._lacking(spec, model, where), key=lambda record: record.key.encode())
+        behind = (record for record in lacking if after is None or record.key.encode() > after.encode())
+        return [self._with_vector(record) for record in islice(behind, limit)]
+
+    def count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
+        return sum(1 for _ in self._lacking(spec, model, where))
+
+    def _lacking(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[Record]:
+        vectors = self.table(VECTORS)
+        return (each for each in self._fulfilling(spec, where) if (spec.kind, each.key, model, 0) not in vectors)
+
+    def is_half_moved(self, spec: RecordSpec, model: str) -> bool:
+        if len(self.table(MODELS)) < 2:
+            return False
+        vectors = self.table(VECTORS)
+        return any(kind == spec.kind and (kind, key, model, 0) not in vectors for kind, key, _, _ in vectors)
+
+    def models(self) -> list[str]:
+        return sorted({each[2] for each in self.table(VECTORS)})
+
+    def dims_of(self, model: str, claim: int | None) -> int | None:
+        known: int | None = self.table(MODELS).get(model)
+        if known is None and claim is not None:
+            self.mutable(MODELS)[model] = claim
+        return known if known is not None else claim
+
+    @property
+    def outbox(self) -> MarkTable:
+        return TableMarks(self)
+
+    @property
+    def chains(self) -> ChainTable:
+        return TableChains(self)
+
+
+def _version(row: Record) -> tuple[str, str, int] | None:
+    """What a version has for itself, as the unique index of a database says."""
+    return (row.kind, row.memory_id, row.version_number) if isinstance(row, MemoryVersion) else None
+
+
+def _numbered(record: Record, table: Table) -> Record:
+    """The record with the next number as its id."""
+    return type(record).trusted({**record.values(), record.spec.key: max(table, default=0) + 1})
+
+
+def _bare(record: Record) -> Record:
+    """The record without its vector, which has a table of its own."""
+    name = record.spec.vector_field
+    return record.apart({} if name is None else {name: None})
+
+
+class TableChains(ChainTable):
+    """The head of the one audit chain as a table; a store that has none yet begins it."""
+
+    def __init__(self, backend: TableBackend) -> None:
+        self._backend = backend
+
+    def take(self) -> ChainHead:
+        known: ChainHead | None = self._backend.table(CHAINS).get(1)
+        return known or ChainHead(1, unchained=len(self._backend.table(AuditEvent.spec.table)))
+
+    def move(self, head: ChainHead) -> None:
+        self._backend.mutable(CHAINS)[head.chain] = head
+
+    def heads(self) -> list[ChainHead]:
+        return [self.take()]
+
+
+class TableMarks(MarkTable):
+    """The outbox as a table."""
+
+    def __init__(self, backend: TableBackend) -> None:
+        self._backend = backend
+
+    def register(self, name: str, kinds: Sequence[str]) -> None:
+        self._delete_all(PROJECTIONS, name)
+        self._backend.mutable(PROJECTIONS).update({(name, kind): True for kind in kinds})
+
+    def drop(self, name: str) -> None:
+        for table in (PROJECTIONS, OUTBOX):
+            self._delete_all(table, name)
+
+    def _delete_all(self, name: str, projection: str) -> None:
+        table = self._backend.mutable(name)
+        for key in [key for key in table if key[0] == projection]:
+            del table[key]
+
+    def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+        projections = sorted(name for name, wanted in self._backend.table(PROJECTIONS) if wanted == kind)
+        if not projections:
+            return
+        table = self._backend.mutable(OUTBOX)
+        for projection, key in product(projections, keys):
+            known = table.get((projection, kind, key))
+            generation, lease = (1, None) if known is None else (known.generation + 1, known.leased_until)
+            table[projection, kind, key] = Mark(projection, kind, key, generation, moment, lease)
+
+    def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
+        free = [
+            mark
+            for mark in self.pending(projection)
+            if not mark.parked and (mark.leased_until is None or mark.leased_until <= moment)
+        ]
+        claimed = [replace(mark, leased_until=until) for mark in free[:limit]]
+        for mark in claimed:
+            self._backend.mutable(OUTBOX)[mark_key(mark)] = mark
+        return claimed
+
+    def acknowledge(self, marks: Sequence[Mark]) -> int:
+        table = self._backend.mutable(OUTBOX)
+        cleared = 0
+        for mark in marks:
+            known = table.get(mark_key(mark))
+            if known is not None and known.generation == mark.generation:
+                del table[mark_key(mark)]
+                cleared += 1
+            elif known is not None:
+                table[mark_key(mark)] = replace(known, leased_until=None)
+        return cleared
+
+    def fail(self, mark: Mark, error: str, park_after: int) -> None:
+        table = self._backend.mutable(OUTBOX)
+        known = table.get(mark_key(mark))
+        if known is not None and known.generation == mark.generation:
+            attempts = known.attempts + 1
+            table[mark_key(mark)] = replace(
+                known, leased_until=None, attempts=attempts, error=error, parked=mark.attempts + 1 >= park_after
+            )
+
+    def unpark(self, projection: str) -> int:
+        parked = [mark for mark in self.pending(projection) if mark.parked]
+        for mark in parked:
+            self._backend.mutable(OUTBOX)[mark_key(mark)] = replace(mark, parked=False, attempts=0, error=None)
+        return len(parked)
+
+    def pending(self, projection: str) -> list[Mark]:
+        marks = [mark for key, mark in self._backend.table(OUTBOX).items() if key[0] == projection]
+        return sorted(marks, key=lambda mark: (mark.marked_at, mark.kind, mark.record_id))
+
+
+def mark_key(mark: Mark) -> MarkKey:
+    """By what one mark is told from another."""
+    return mark.projection, mark.kind, mark.record_id

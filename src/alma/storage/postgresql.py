@@ -14,8 +14,7 @@ from alma.errors import ConfigurationError, MissingDependencyError, UnsupportedO
 from alma.model.record import Record
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
 from alma.storage.records import USUAL_DIMENSIONS, described
-from alma.storage.sql.cache import StoreCache
-from alma.storage.sql.statements import Dialect
+from alma.storage.sql.statements import Dialect, StoreCache
 
 try:
     import psycopg
@@ -24,8 +23,8 @@ try:
 
     from alma.storage.postgres.backend import PostgresBackend
     from alma.storage.postgres.connection import Connection
+    from alma.storage.postgres.fulltext import make_missing
     from alma.storage.postgres.migrations import PostgresMigrator, prepare_vector_column
-    from alma.storage.postgres.pgvector import register_vectors
     from alma.storage.postgres.pools import administration as administration
     from alma.storage.postgres.pools import (
         connected_pool,
@@ -34,8 +33,7 @@ try:
         translated,
         tune_index_scans,
     )
-    from alma.storage.postgres.wire import register_values
-    from alma.storage.postgres.word_columns import make_missing
+    from alma.storage.postgres.types import register_values, register_vectors
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 

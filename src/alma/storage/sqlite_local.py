@@ -16,17 +16,15 @@ from alma.errors import ConfigurationError, shown
 from alma.paths import expand_home, make_directory
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend
 from alma.storage.records import USUAL_DIMENSIONS, described
-from alma.storage.sql.cache import StoreCache
-from alma.storage.sql.statements import Dialect
+from alma.storage.sql.statements import Dialect, StoreCache
 from alma.storage.sqlite import copies as sqlite_copies
 from alma.storage.sqlite import fulltext as sqlite_fulltext
 from alma.storage.sqlite import legacy
 from alma.storage.sqlite.backend import SQLiteBackend
 from alma.storage.sqlite.checkpoints import Checkpoints, empty_log
-from alma.storage.sqlite.connections import Connections, Durability, roll_back
-from alma.storage.sqlite.errors import translated
+from alma.storage.sqlite.connections import Connections, Durability, roll_back, translated
+from alma.storage.sqlite.fulltext import make_missing
 from alma.storage.sqlite.migrations import SQLiteMigrator, clear_unfinished_backups
-from alma.storage.sqlite.word_tables import make_missing
 from alma.text.tokens import prepare_to_cut
 
 

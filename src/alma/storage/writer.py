@@ -19,7 +19,7 @@ from alma.model.record import OnDelete, Record, RecordSpec, Unique
 from alma.model.vector import Vector
 from alma.storage.backend import Backend, Query
 from alma.storage.queries import VectorModels
-from alma.storage.recording import Recorder
+from alma.storage.recorder import Recorder
 
 T = TypeVar("T", bound=Record)
 

@@ -18,11 +18,11 @@ from alma.model.vector import Vector
 from alma.storage.audit import statement
 from alma.storage.nearest import nearest
 from alma.storage.postgres.connection import Connection
-from alma.storage.postgres.owned import Counted
+from alma.storage.postgres.counts import Counted
+from alma.storage.postgres.fulltext import COLUMNS, entries
 from alma.storage.postgres.pools import translated
+from alma.storage.postgres.types import listed
 from alma.storage.postgres.vectors import VectorSearch
-from alma.storage.postgres.wire import listed
-from alma.storage.postgres.word_entries import COLUMNS, entries
 from alma.storage.postgres.words import WordSearch
 from alma.storage.sql.backend import SqlBackend
 

@@ -16,7 +16,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
-from alma.storage.postgres.wire import listed
+from alma.storage.postgres.types import listed
 
 # A server keeps what it plans, for each connection.
 _MOST_PLANNED = 100

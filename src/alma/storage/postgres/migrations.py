@@ -12,7 +12,7 @@ from psycopg import sql
 
 from alma.errors import MigrationError
 from alma.storage.migrations.base import HISTORY_TABLE, Applied, Migration, Migrator, statements
-from alma.storage.postgres.word_entries import index_everything
+from alma.storage.postgres.fulltext import index_everything
 
 # Any constant will do, as long as every migrator of every version uses the same one.
 LOCK = 0x616C6D61

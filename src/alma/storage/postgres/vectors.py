@@ -15,9 +15,8 @@ from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
 from alma.storage.nearest import nearest
-from alma.storage.postgres.owned import Owners, owned_by, owners_of
-from alma.storage.postgres.pgvector import floats
-from alma.storage.postgres.wire import literal
+from alma.storage.postgres.counts import Owners, owned_by, owners_of
+from alma.storage.postgres.types import floats, literal
 from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
 

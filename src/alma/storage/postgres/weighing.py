@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from alma.storage.postgres.wire import Floats
-from alma.storage.postgres.word_entries import quoted
+from alma.storage.postgres.fulltext import quoted
+from alma.storage.postgres.types import Floats
 from alma.storage.ranking import K1, Pair, rarity_in_sql
 
 # A statement has room for so many words, so that the server knows it already whatever the number of words.

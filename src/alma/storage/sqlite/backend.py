@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import cached_property
-from itertools import compress, repeat
+from functools import cached_property, lru_cache
+from itertools import chain, compress, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,61 @@ from alma.storage.feed import moved
 from alma.storage.nearest import nearest
 from alma.storage.sql.backend import SqlBackend
 from alma.storage.sqlite import fulltext as sqlite_fulltext
-from alma.storage.sqlite.errors import translated
+from alma.storage.sqlite.connections import translated
 from alma.storage.sqlite.feed import SQLiteFeed
-from alma.storage.sqlite.rows import overwriting, write_rows, writing
-from alma.storage.sqlite.word_entries import OWNER_COLUMN, entries, same_entries
+from alma.storage.sqlite.fulltext import OWNER_COLUMN, entries, same_entries
 from alma.storage.sqlite.words import WordSearch
+
+# Older SQLite takes no more parameters in a statement.
+_MOST_PARAMETERS = 999
+# With more, reading the statement would take as long as is gained, unless there are very many rows.
+_MOST_ROWS = 8
+
+
+def write_rows(
+    connection: sqlite3.Connection,
+    table: str,
+    columns: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    *,
+    replace: bool = False,
+) -> None:
+    """Write rows of these columns; with `replace`, in place of those that they contradict."""
+    left, names = iter(rows), tuple(columns)
+    at_once = max(1, min(_MOST_ROWS, _MOST_PARAMETERS // len(names)))
+    group = list(islice(left, at_once))
+
+    def whole_groups() -> Iterator[tuple[Any, ...]]:
+        """Made when they are asked for: of vectors, all at once would be a copy of the whole batch."""
+        nonlocal group
+        while len(group) == at_once:
+            yield tuple(chain.from_iterable(group))
+            group = list(islice(left, at_once))
+
+    if len(group) == at_once:
+        connection.executemany(writing(table, names, at_once, replace), whole_groups())
+    if group:
+        connection.executemany(writing(table, names, 1, replace), group)
+
+
+@lru_cache(maxsize=1024)
+def overwriting(table: str, columns: tuple[str, ...], key: str) -> str:
+    """The statement that writes these columns of the row with a key, which comes last."""
+    changes = ", ".join(f'"{name}" = ?' for name in columns)
+    return f'UPDATE "{table}" SET {changes} WHERE "{key}" = ?'
+
+
+@lru_cache(maxsize=1024)
+def writing(table: str, columns: tuple[str, ...], rows: int = 1, replace: bool = False) -> str:
+    """The statement that writes so many rows.
+
+    What fails leaves the rows before it: the transaction is rolled back anyway, and so SQLite need not keep a copy of
+    every page that the statement changes.
+    """
+    names = ", ".join(f'"{name}"' for name in columns)
+    row = f"({', '.join('?' * len(columns))})"
+    return f'{"REPLACE" if replace else "INSERT OR FAIL"} INTO "{table}" ({names}) VALUES {", ".join([row] * rows)}'
+
 
 _VECTOR = ("memory_type", "memory_id", "model", "dims", "embedding")
 _MOST_SEARCHES = 64

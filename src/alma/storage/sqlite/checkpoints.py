@@ -8,9 +8,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Literal
 
-from alma.storage.sqlite.connections import PAGE_BYTES
-from alma.storage.sqlite.errors import BUSY_SECONDS
-from alma.storage.sqlite.open_file import OpenFile
+from alma.storage.sqlite.connections import BUSY_SECONDS, PAGE_BYTES, OpenFile
 
 _FRAME_BYTES = PAGE_BYTES + 24
 _LOOK_AFTER_ROWS = 100

@@ -2,22 +2,159 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import re
+import shutil
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
 from alma.clock import new_id
-from alma.errors import StorageError
+from alma.errors import ConflictError, FullTextMissingError, StorageError, StorageFullError, StoreReplacedError
 from alma.model.query import holds_at
 from alma.paths import make_private
-from alma.storage.sqlite.errors import BUSY_SECONDS, is_busy, translated
-from alma.storage.sqlite.open_file import OpenFile
+
+_Identity = tuple[int, int]
+
+
+class OpenFile:
+    """The database and the write-ahead log that a process has open, and whether their paths still lead to them.
+
+    The system lets a process write into a file that was deleted or replaced: what it stores then is gone with the
+    process, or ends in a log that SQLite takes for the replacement's.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = os.fspath(path)
+        self._log = f"{self._path}-wal"
+        self._file: _Identity | None = None
+        self._log_file: _Identity | None = None
+
+    def note(self, connection: sqlite3.Connection) -> None:
+        """Remember which files are open, now that the first connection is."""
+        if self._file is None:
+            # SQLite opens the log with the first read, and from then on no other process deletes it.
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+            self._file = _identity(self._path)
+            self._log_file = _identity(self._log)
+
+    def forget(self) -> None:
+        """Begin anew, in a process that has nothing open yet."""
+        self._file = self._log_file = None
+
+    def problem(self) -> str | None:
+        """What happened to the files, or None while they are in place; two calls of `stat`."""
+        if self._file is None:
+            return None
+        now = _identity(self._path)
+        if now != self._file:
+            what = "deleted or moved away" if now is None else "replaced by another file"
+            return f"{self._path} was {what} while this process had it open"
+        if _identity(self._log) != self._log_file:
+            return f"{self._log}, the log of the store, was deleted or replaced while this process had it open"
+        return None
+
+    def require_in_place(self) -> None:
+        """Refuse to go on with files that are not the store any more."""
+        problem = self.problem()
+        if problem is not None:
+            raise StoreReplacedError(
+                f"{problem}: nothing is stored any more; stop this process, put the file back or bring back a backup "
+                f"with  alma restore FILE --force, and start it again"
+            )
+
+    def abandon(self, connections: Iterable[sqlite3.Connection]) -> None:
+        """Let go of connections to files that are not in place, in such a way that the files in their place stay whole.
+
+        SQLite would take the frames of a log that is still there for the replacement's, so they are moved out of it.
+        Closing the last connection deletes the log by its name, which may be another's by now: so none is closed.
+        """
+        is_own_log = self._log_file is not None and _identity(self._log) == self._log_file
+        for connection in connections:
+            if is_own_log:
+                with suppress(sqlite3.Error):
+                    connection.execute("PRAGMA busy_timeout = 0")
+                    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
+
+
+def _identity(path: str) -> _Identity | None:
+    try:
+        found = os.stat(path)  # noqa: PTH116 - before every write, and a Path takes three times as long
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+# How long a connection waits for a lock that another process holds.
+BUSY_SECONDS = 60.0
+_LEAST_ROOM_BYTES = 64 << 10
+# The last is all that SQLite says where FTS5 lacks one of its inner tables.
+_NO_WORDS = re.compile(
+    r"(?:no such table: (?:main\.)?|vtable constructor failed: )(?P<table>\w+_fts)(?:_\w+)?$|^SQL logic error$"
+)
+
+
+class translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
+    """SQLite's errors as ours, in one place."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, sqlite3.Error):
+            raise our_error(self._path, exc) from exc
+
+
+def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
+    """What SQLite says, as an error that names the file and what can be done."""
+    if isinstance(exc, sqlite3.IntegrityError):
+        return ConflictError(f"{path}: {exc}")
+    if _is_full(path, exc):
+        return StorageFullError(f"the disk of {path} is full: nothing of this transaction was stored")
+    if is_busy(exc):
+        return ConflictError(f"another process kept {path} locked for over {BUSY_SECONDS:.0f} seconds")
+    missing = _NO_WORDS.search(str(exc))
+    if missing is not None:
+        index = f"the full-text index {missing['table']}" if missing["table"] else "a full-text index"
+        return FullTextMissingError(index, str(path))
+    if _primary_code(exc) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
+        return StorageError(
+            f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"
+        )
+    if _primary_code(exc) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
+        return StorageError(
+            f"{path} cannot be opened or written ({exc}): the file and its folder must be there, and this user must be "
+            f"allowed to write both"
+        )
+    return StorageError(f"{path}: {exc}")
+
+
+def _primary_code(exc: sqlite3.Error) -> int | None:
+    code = getattr(exc, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
+def is_busy(exc: sqlite3.Error) -> bool:
+    """Whether somebody else held the lock."""
+    return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def _is_full(path: Path, exc: sqlite3.Error) -> bool:
+    """Without room for the files beside the database, SQLite only says that it could not write or open one."""
+    if _primary_code(exc) == sqlite3.SQLITE_FULL:
+        return True
+    for_want_of_room = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
+    return _primary_code(exc) in for_want_of_room and shutil.disk_usage(path.parent).free < _LEAST_ROOM_BYTES
+
 
 Durability = Literal["process", "power"]
 

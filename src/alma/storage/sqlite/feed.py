@@ -14,7 +14,7 @@ from alma.model.record import RecordSpec
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorFeed, VectorQuestion
 from alma.storage.migrations.base import HISTORY_TABLE
 from alma.storage.ranking import without_expiry
-from alma.storage.sqlite.listing import Listing, can_be_listed, listed, mark_of, remember, remembered
+from alma.storage.sqlite.filters import Listing, can_be_listed, listed, mark_of, remember, remembered
 
 if TYPE_CHECKING:
     from alma.storage.sqlite.backend import SQLiteBackend

@@ -15,7 +15,7 @@ from alma.storage.document import timestamp_of, timestamp_text
 from alma.storage.migrations.base import HISTORY_TABLE, Applied, Migration, Migrator, statements
 from alma.storage.sqlite import legacy
 from alma.storage.sqlite.connections import roll_back, without_waiting
-from alma.storage.sqlite.word_entries import index_everything
+from alma.storage.sqlite.fulltext import index_everything
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} "

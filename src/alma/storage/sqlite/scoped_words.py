@@ -10,8 +10,8 @@ from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import Remembered
 from alma.storage.sqlite import postings as sqlite_postings
+from alma.storage.sqlite.fulltext import owner_tokens
 from alma.storage.sqlite.postings import varints
-from alma.storage.sqlite.word_entries import owner_tokens
 
 if TYPE_CHECKING:
     from alma.storage.sqlite.backend import SQLiteBackend

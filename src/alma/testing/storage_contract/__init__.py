@@ -12,23 +12,18 @@ from __future__ import annotations
 from alma.testing.storage_contract.changing import ChangingContract, ConstraintContract
 from alma.testing.storage_contract.common import DIMS
 from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedContract
-from alma.testing.storage_contract.finding import FindingContract
-from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TransactionContract
-from alma.testing.storage_contract.leaving import LeavingContract
-from alma.testing.storage_contract.moving import MovingContract
-from alma.testing.storage_contract.named import NamedMethodsContract
-from alma.testing.storage_contract.passages import PassageContract
-from alma.testing.storage_contract.relating import ChainContract, RelatingContract
-from alma.testing.storage_contract.saving import SavingContract, ScopeContract
+from alma.testing.storage_contract.finding import ChainContract, FindingContract, RelatingContract
+from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TellingContract, TransactionContract
+from alma.testing.storage_contract.moving import LeavingContract, MovingContract
+from alma.testing.storage_contract.saving import NamedMethodsContract, SavingContract, ScopeContract
 from alma.testing.storage_contract.sharing import SharedContract
-from alma.testing.storage_contract.telling import TellingContract
 from alma.testing.storage_contract.values import (
     GenerationContract,
     ValuesContract,
     WordCountContract,
     WordScoreContract,
 )
-from alma.testing.storage_contract.vectors import VectorSearchContract
+from alma.testing.storage_contract.vectors import PassageContract, VectorSearchContract
 from alma.testing.storage_contract.words import WordSearchContract
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]

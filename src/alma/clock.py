@@ -1,4 +1,4 @@
-"""Time and identity: the one place that asks the machine for either."""
+"""The current time, and unique ids."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _lock = threading.Lock()
 
 
 def now() -> datetime:
-    """The current instant, aware, in UTC."""
+    """The current time in UTC, timezone-aware."""
     return datetime.now(UTC)
 
 
 def new_id() -> str:
-    """A new unique id: 32 hexadecimal digits of a version 7 UUID, so later ids sort after earlier ones.
+    """A new unique id: 32 hexadecimal digits of a version 7 UUID, sorted by creation time.
 
-    Ids that grow with time keep every index on them append-only, which is most of a store's write speed.
+    Increasing ids keep indexes append-only, which makes writes fast.
     """
     stamp = _next_stamp()
     random = int.from_bytes(os.urandom(8), "big")
@@ -33,7 +33,7 @@ def new_id() -> str:
 
 
 def moment_of(new: str) -> datetime | None:
-    """When `new_id` made an id; None for an id that it did not make."""
+    """The creation time of an id made by `new_id`; None for other ids."""
     try:
         made = UUID(hex=new)
     except ValueError:
@@ -42,7 +42,7 @@ def moment_of(new: str) -> datetime | None:
 
 
 def _next_stamp() -> int:
-    """Milliseconds and 1/4096ths of one, strictly increasing within this process."""
+    """Milliseconds and 1/4096 fractions, strictly increasing in this process."""
     global _last_stamp
     nanoseconds = time.time_ns()
     stamp = nanoseconds // 1_000_000 << 12 | nanoseconds % 1_000_000 * 4096 // 1_000_000

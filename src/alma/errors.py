@@ -1,4 +1,4 @@
-"""The exception tree: every failure a caller can meet, built from facts and carrying them as attributes.
+"""The exception tree; exceptions carry the facts of their messages as attributes.
 
 ALMAError
 ├── ConfigurationError ── MissingDependencyError · ModelMismatchError
@@ -6,7 +6,7 @@ ALMAError
 │   └── UniquenessError (also ConflictError) ── AlreadyExistsError
 ├── NotFoundError (also LookupError)
 ├── StorageError ── ConflictError · MigrationError · UnsupportedOperation · DamagedFileError · StorageFullError
-│                  TransferError · FullTextMissingError
+│                  StoreReplacedError · TransferError · FullTextMissingError
 ├── RefusedError
 ├── PermissionDeniedError
 └── ProviderError ── EmbeddingError · LanguageModelError · IndexUnavailable · ExtractionError · RetrievalError
@@ -21,21 +21,21 @@ _LONGEST_SHOWN_VALUE = 80
 _LONGEST_LOOKED_THROUGH = 4_000
 
 UNNAMED_MODEL = "default"
-"""What the vectors of a store are labelled with as long as nobody says which model makes them."""
+"""The model name of vectors in a store that was opened without one."""
 
 
 class ALMAError(Exception):
-    """The root of every error that ALMA raises on purpose; `audited` says that the audit log tells of it already."""
+    """Base class of all ALMA errors; `audited` is set once the audit log has recorded the error."""
 
     audited = False
 
 
 class ConfigurationError(ALMAError):
-    """Something in the configuration or the call that opens ALMA is wrong."""
+    """The configuration, or a constructor argument, is invalid."""
 
 
 class MissingDependencyError(ConfigurationError):
-    """An optional package is needed; `extra` names what to install."""
+    """An optional package is missing; `extra` is what to install."""
 
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
@@ -47,7 +47,7 @@ _REEMBED = "alma reembed --config FILE  or  alma reembed --store STORE --provide
 
 
 class ModelMismatchError(ConfigurationError):
-    """A store was opened for one embedding model and holds the vectors of others; `dims` says how long those are."""
+    """The store was opened for another embedding model than that of its vectors; `dims` are their lengths by model."""
 
     def __init__(self, opened_for: str, dims: Mapping[str, int]) -> None:
         self.opened_for = opened_for
@@ -58,8 +58,8 @@ class ModelMismatchError(ConfigurationError):
     def _sentence(self) -> str:
         if self.holds == (UNNAMED_MODEL,):
             return (
-                f"the vectors of this store do not say which model made them, so they cannot be compared with those of "
-                f"{self.opened_for}: make them anew with  {_REEMBED}"
+                f"the vectors of this store have no model name, so they cannot be compared with those of "
+                f"{self.opened_for}: re-embed them with  {_REEMBED}"
             )
         first = self.holds[0]
         return (
@@ -70,7 +70,7 @@ class ModelMismatchError(ConfigurationError):
 
 
 class ValidationError(ALMAError, ValueError):
-    """A value breaks a rule of the record it was meant for; nothing was written."""
+    """A value violates a rule of its record; nothing was written."""
 
     def __init__(self, subject: str, field: str | None, value: object, reason: str) -> None:
         self.subject = subject
@@ -82,11 +82,11 @@ class ValidationError(ALMAError, ValueError):
 
 
 class ScopeViolationError(ValidationError):
-    """A read or write would cross, or leave open, the scope it must stay in."""
+    """A read or write without a scope, or outside of it."""
 
 
 class NotFoundError(ALMAError, LookupError):
-    """A record that was required does not exist, or not inside the scope."""
+    """A required record does not exist, or not in the scope."""
 
     def __init__(self, kind: str, record_id: str) -> None:
         self.kind = kind
@@ -95,19 +95,19 @@ class NotFoundError(ALMAError, LookupError):
 
 
 class PermissionDeniedError(ALMAError):
-    """The caller's key does not allow this, or not there; nothing was read or written."""
+    """The API key does not allow this; nothing was read or written."""
 
 
 class StorageError(ALMAError):
-    """The system of record could not do what was asked."""
+    """The store failed."""
 
 
 class ConflictError(StorageError):
-    """Another writer got there first; the same call may succeed when repeated."""
+    """Another writer was first; repeating the call may succeed."""
 
 
 class UniquenessError(ValidationError, ConflictError):
-    """Another record already holds values that must be unique."""
+    """Another record has the same unique values."""
 
     def __init__(self, kind: str, fields: Iterable[str], values: Iterable[object]) -> None:
         self.fields = tuple(fields)
@@ -118,36 +118,36 @@ class UniquenessError(ValidationError, ConflictError):
 
 
 class AlreadyExistsError(UniquenessError):
-    """A record was to be made or brought back under an id that another record has."""
+    """A record was created or restored with an id that another record has."""
 
     def __init__(self, kind: str, key_field: str, record_id: object) -> None:
         super().__init__(kind, [key_field], [record_id])
         self.args = (
-            f"there is a {kind} with the {key_field} {shown(record_id)} already: delete or archive that one first, "
+            f"a {kind} with the {key_field} {shown(record_id)} exists: delete or archive it first, "
             f"or choose another {key_field}",
         )
 
 
 class MigrationError(StorageError):
-    """The schema of a store and the schema this version knows do not fit together."""
+    """The schema of the store does not match this version of ALMA."""
 
 
 class UnsupportedOperation(StorageError):
-    """This store cannot do that, and says so instead of pretending."""
+    """This store does not support the operation."""
 
 
 class DamagedFileError(StorageError):
-    """A file of the store cannot be read; it was left untouched."""
+    """A file of the store is damaged; it was not changed."""
 
     def __init__(self, path: Path, backup: Path | None, reason: str) -> None:
         self.path = path
         self.backup = backup
-        good = f"the last good copy is {backup}" if backup else "there is no backup copy"
-        super().__init__(f"{path} is damaged ({reason}) and was left as it is; {good}")
+        good = f"the last good copy is {backup}" if backup else "there is no backup"
+        super().__init__(f"{path} is damaged ({reason}) and was not changed; {good}")
 
 
 class TransferError(StorageError):
-    """A file that records travel in cannot be taken as it is; nothing of the line that is named was stored."""
+    """A line of an export or import file is invalid; nothing of that line was stored."""
 
     def __init__(self, path: Path, line: int, reason: str) -> None:
         self.path = path
@@ -157,24 +157,24 @@ class TransferError(StorageError):
 
 
 class StorageFullError(StorageError):
-    """There is no room left on the disk; the transaction was rolled back and the store is intact."""
+    """The disk is full; the transaction was rolled back and the store is intact."""
 
 
 class StoreReplacedError(StorageError):
-    """The file or folder of an open store was deleted, moved or replaced; nothing is written into it any more."""
+    """The file or directory of an open store was deleted, moved or replaced; nothing more is written to it."""
 
 
 class FullTextMissingError(StorageError):
-    """What words are looked up in is gone, all of it or a part: records are found without it, and none is written."""
+    """The full-text index is missing or incomplete: records can be found without it, but not written."""
 
     def __init__(self, index: str, place: str) -> None:
         self.index = index
         self.place = place
-        super().__init__(f"{index} is missing in {place}, or a part of it: open the store again, which makes it anew")
+        super().__init__(f"{index} is missing in {place}, or a part of it: open the store again to rebuild it")
 
 
 class RefusedError(ALMAError):
-    """Something was not remembered, on purpose: `code` is the rule in one word, `reason` says why in a sentence."""
+    """A rule refused the write: `code` is the rule, `reason` a sentence."""
 
     def __init__(self, code: str, reason: str) -> None:
         self.code = code
@@ -183,42 +183,42 @@ class RefusedError(ALMAError):
 
 
 class ProviderError(ALMAError):
-    """A model, index or other service outside the store failed."""
+    """A model, index or other external service failed."""
 
 
 class EmbeddingError(ProviderError):
-    """Text could not be turned into a vector."""
+    """Text could not be encoded as a vector."""
 
 
 class LanguageModelError(ProviderError):
-    """A language model did not answer usefully."""
+    """A language model gave no usable response."""
 
 
 class IndexUnavailable(ProviderError):
-    """A search index cannot be reached."""
+    """A search index is unavailable."""
 
 
 class ExtractionError(ProviderError):
-    """Facts could not be extracted."""
+    """Fact extraction failed."""
 
 
 class RetrievalError(ProviderError):
-    """Retrieval failed as a whole."""
+    """Retrieval failed."""
 
 
 class _Messages:
-    """What takes secrets out of messages; whatever knows secrets stands above this module and gives it."""
+    """Removes secrets from messages; set by the redaction package, which this module cannot import."""
 
     mask: Callable[[str], str] = str
 
 
 def mask_messages(mask: Callable[[str], str]) -> None:
-    """From now on, have values that stand in messages go through this."""
+    """Set the function that removes secrets from values in messages."""
     _Messages.mask = staticmethod(mask)
 
 
 def shown(value: object) -> str:
-    """The value as one short piece of an error message, without secrets: messages end up in logs."""
+    """A value for an error message: one short line without secrets."""
     try:
         text = " ".join(repr(value).split())
     except Exception:  # noqa: BLE001 - a value that cannot even be printed must not hide the error it caused

@@ -216,7 +216,7 @@ def test_what_is_written_meanwhile_is_covered(store: StorageBackend, open_store:
 def test_the_new_model_is_refused_before_the_move_and_the_old_one_works_after_it(
     store: StorageBackend, open_store: Open
 ) -> None:
-    with open_store(NEW) as early, pytest.raises(ModelMismatchError, match="do not say which model made them"):
+    with open_store(NEW) as early, pytest.raises(ModelMismatchError, match="have no model name"):
         early.search_vector(Heuristic, NEW.encode("a"), EVERYWHERE)
     reembed(store, NEW)
     record = store.require(Heuristic, "h003", EVERYWHERE)

@@ -181,7 +181,7 @@ def test_nothing_is_restored_over_a_record_that_exists_again(any_store: StorageB
     archive = Archive(any_store)
     archive.put(Heuristic, "h", EVERYWHERE)
     any_store.save(new)
-    with pytest.raises(AlreadyExistsError, match=r"there is a heuristic with the id 'h' already: delete or archive"):
+    with pytest.raises(AlreadyExistsError, match=r"a heuristic with the id 'h' exists: delete or archive"):
         archive.restore("h", EVERYWHERE)
     assert any_store.get(Heuristic, "h", EVERYWHERE) == new
     assert len(archive.find(EVERYWHERE)) == 1

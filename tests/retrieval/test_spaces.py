@@ -175,7 +175,7 @@ def test_vectors_that_somebody_stored_without_a_name_are_found_by_their_model(un
 
 
 def test_vectors_without_a_name_get_one_when_they_are_made_anew(unnamed: str) -> None:
-    said = r"do not say which model made them, .* of one: .*alma reembed"
+    said = r"have no model name, .* of one: .*alma reembed"
     with open_storage(unnamed, embedding_model="one") as store, pytest.raises(ModelMismatchError, match=said):
         MemoryWriter(store, ONE).save(a_memory("n"))
     assert reembed_storage(unnamed, ONE) == 1

@@ -1,4 +1,4 @@
-"""Importers: other systems' memories come in, by one framework."""
+"""Importers: convert the exports of other memory systems and chat services into records."""
 
 from __future__ import annotations
 
@@ -39,23 +39,23 @@ __all__ = [
 
 
 def importer_named(system: str) -> Importer:
-    """The importer for a system: by the word of the command line or by the system's own name."""
+    """The importer of a system, by its name on the command line or the system's own name."""
     for word, cls in IMPORTERS.items():
         if system in (word, cls.name):
             return cls()
-    raise ConfigurationError(f"{shown(system)} is no system that can be imported from; choose {', '.join(IMPORTERS)}")
+    raise ConfigurationError(f"unknown system {shown(system)}: choose {', '.join(IMPORTERS)}")
 
 
 def import_into(
     storage: StorageBackend, source: str | os.PathLike[str], system: str | Importer, **settings: Any
 ) -> ImportReport:
-    """Import a file of another system into a store; returns what came and what could not, with reasons.
+    """Import a file of another system; the report says what was imported, and what was rejected and why.
 
-    The file is JSON, JSON lines, a SQLite database or its SQL dump, or (for chats) the zip archive it came in. Every
-    batch is one transaction, and every id follows from the source: a run that was killed is simply repeated, and
-    importing twice changes nothing. `settings` are those of `alma.importers.engine.import_rows`: `options`
-    (ImportOptions), `dry_run`, `embedder`, `prepare`, `redactor` (None lets secrets pass), `trusted` (True lets
-    orders pass), `batch_size`, `by`, `limits` (alma.transfer.Limits) and `on_progress`.
+    The file is JSON, JSON lines, an SQLite database or its SQL dump, or (for chats) the zip archive. Every batch is a
+    transaction and ids are derived from the source, so an interrupted import can be repeated, and importing twice
+    changes nothing. `settings` are those of `alma.importers.engine.import_rows`: `options` (ImportOptions), `dry_run`,
+    `embedder`, `prepare`, `redactor` (None keeps secrets), `trusted` (True disables the injection screen),
+    `batch_size`, `by`, `limits` (alma.transfer.Limits) and `on_progress`.
     """
     importer = system if isinstance(system, Importer) else importer_named(system)
     return import_rows(storage, source, importer, **settings)

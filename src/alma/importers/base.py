@@ -1,4 +1,4 @@
-"""The port of importers: rows of another system become records, or say why they cannot."""
+"""The importer port: rows of another system, the records they become, options and the report."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from alma.model.vector import Vector
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row of a source: where it stands, what it says, and the key it was found under, if any.
+    """A row of a source: its location, its data, and the key it was found under, if any.
 
-    A row of a `list` was found in a list with that name; otherwise the key is the row's own.
+    A `listed` row was found in a list with that name; otherwise the key is the row's own.
     """
 
     where: str
@@ -32,7 +32,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A row, or a part of one, that could not come, and why."""
+    """A row, or a part of one, that cannot be imported, and why."""
 
     where: str
     id: str | None
@@ -40,23 +40,23 @@ class Rejected:
 
 
 class RowRefused(ValueError):
-    """Why a whole row cannot come."""
+    """A whole row cannot be imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A part that is not meant to come, as a tool's message in a conversation."""
+    """A part that is skipped on purpose, for example a tool message in a conversation."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A record that a row becomes.
+    """A record made from a row.
 
-    `changed_at` is when the source says that it was last changed: only a later change replaces what is stored, and
-    a row that does not say never does. A `mention` stands for something that the row only names, and gives way to
-    whoever knows more. `instead` is stored where what must be unique is taken.
+    `changed_at` is the source's time of the last change: only a later change replaces a stored record. A `mention` is a
+    record that the row only names, and gives way to any record with more data. `instead` is stored if a unique value
+    is already taken.
     """
 
     record: Record
@@ -71,7 +71,7 @@ Found = Item | Rejected | LeftOut
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """What a source does not say: the zone of naive times, the model of its embeddings, whose everything is."""
+    """Defaults for what a source does not say: time zone, embedding model, owner."""
 
     zone: tzinfo = UTC
     embedding_model: str | None = None
@@ -91,10 +91,10 @@ class ImportOptions:
 
 
 class Importer(ABC):
-    """Knows one system's rows.
+    """Converts the rows of one system.
 
-    `key` is the field that names a row, `lists` those that hold many entries (and may be tables of their own in a
-    database), `fields` all that a row is known by. Rows are gone through once for every stage.
+    `key` is the field that identifies a row, `lists` are fields with many entries (tables of their own in a database),
+    and `fields` are all known fields. Rows are read once for every stage.
     """
 
     name: str
@@ -106,20 +106,20 @@ class Importer(ABC):
 
     @abstractmethod
     def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:
-        """What the row becomes; RowRefused or a ValidationError refuses all of it."""
+        """The records of a row; RowRefused or ValidationError rejects the whole row."""
 
     def derived_id(self, *parts: object) -> str:
-        """The id of what had none of its own that could be kept: the same for the same row, whenever it comes."""
+        """A deterministic id for a row without a usable id."""
         text = "\x00".join((self.name, *map(str, parts)))
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(slots=True)
 class ImportReport:
-    """How many records of each kind came, were there already or were brought up to date, and what could not come.
+    """Counts of new, changed and unchanged records by kind, and the rejected rows.
 
-    `masked` says how many secrets of each kind were found in the source and taken out, `quarantined` how many records
-    of each kind came that look like orders to their reader: they wait in the archive until somebody releases them.
+    `masked` counts removed secrets by kind, `quarantined` the records that look like prompt injections; they stay in
+    the archive until they are restored.
     """
 
     system: str

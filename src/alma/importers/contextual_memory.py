@@ -1,4 +1,4 @@
-"""contextual_memory_pc2: a row is a context with its tags and its embedding."""
+"""contextual_memory_pc2: a row is a context with tags and an embedding."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class ContextualMemory(Importer):
         yield Item(memory, {} if embedding is None else {model: embedding})
 
     def _session(self, session_id: str, options: ImportOptions, created: datetime | None) -> Item:
-        """The session that a row names; rows of one session mostly follow each other, so the last one is kept."""
+        """The session that a row names; rows of a session mostly follow each other, so the last one is cached."""
         if self._last is None or self._last.record.key != session_id:
             self._last = a_mentioned_session(session_id, options, self.name, created)
         return self._last

@@ -1,4 +1,4 @@
-"""Conversations that people exported from chat services: a session each, and a memory for every turn."""
+"""Conversations exported from ChatGPT and Claude: a session for each, and a memory for every turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from alma.model.workspace import Session
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Something that was said: by whom, when, and what else belongs to it."""
+    """A message: speaker, text, time and details."""
 
     id: str
     speaker: str
@@ -37,7 +37,7 @@ class ConversationExport(Importer):
 
     @abstractmethod
     def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | LeftOut]:
-        """What was said, in order; what nobody said to anybody is left out."""
+        """The messages in order; messages that are not part of the dialogue are skipped."""
 
     def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:
         data = mapping(row.data)
@@ -81,9 +81,9 @@ class ConversationExport(Importer):
         for number, turn in enumerate(turns):
             try:
                 said_at = moment("the time of the message", turn.said_at, options.zone)
-                # Without a time of its own, a turn follows the one before it.
+                # A turn without a time follows the turn before it.
                 last = created = said_at or last + timedelta(microseconds=1)
-                # Of a conversation that tells no time at all nobody knows when it was.
+                # Without any time in the conversation, the turns have no date.
                 is_dated = is_dated or said_at is not None
                 memory = a_memory(
                     options,
@@ -108,7 +108,7 @@ _SAID = ("text", "multimodal_text")
 
 
 class ChatGPT(ConversationExport):
-    """`conversations.json`, alone or in the archive it comes in."""
+    """ChatGPT: `conversations.json`, alone or in the archive; the current branch of the message tree is used."""
 
     name = "chatgpt"
     key = "id"
@@ -129,7 +129,7 @@ class ChatGPT(ConversationExport):
 
 
 def _branch(nodes: Mapping[str, Any], current: Any) -> list[Mapping[str, Any]]:
-    """The nodes from the root to the current one; a node that was seen already ends a circle."""
+    """The nodes from the root to the current one; cycles are cut."""
     key = current if current in nodes else _last_leaf(nodes)
     found: list[Mapping[str, Any]] = []
     seen: set[str] = set()
@@ -144,7 +144,7 @@ def _branch(nodes: Mapping[str, Any], current: Any) -> list[Mapping[str, Any]]:
 
 
 def _last_leaf(nodes: Mapping[str, Any]) -> str | None:
-    """Where nobody says which branch is the current one: the end of the one that was written last."""
+    """If no current node is given: the leaf with the latest message."""
     leaves = [key for key, node in nodes.items() if isinstance(node, Mapping) and not node.get("children")]
     return max(leaves, key=lambda key: (_time(nodes[key]), key), default=None)
 
@@ -183,7 +183,7 @@ def _text(content: Mapping[str, Any]) -> str:
 
 
 def _spoken(part: Any) -> str:
-    """The words of a part that is no plain text, as of speech that was written down."""
+    """The text of a part that is not plain text, such as transcribed speech."""
     text = part.get("text") if isinstance(part, Mapping) else None
     return text if isinstance(text, str) else ""
 
@@ -197,7 +197,7 @@ _CLAUDE_SPEAKERS = {"human": "user", "user": "user", "assistant": "assistant"}
 
 
 class Claude(ConversationExport):
-    """`conversations.json`, alone or in the archive it comes in."""
+    """Claude: `conversations.json`, alone or in the archive."""
 
     name = "claude"
     key = "uuid"
@@ -215,7 +215,7 @@ class Claude(ConversationExport):
             if isinstance(message, Mapping):
                 yield _claude_turn(message, str(message.get("uuid") or number))
             else:
-                yield LeftOut("messages that are no objects")
+                yield LeftOut("messages that are not objects")
 
 
 def _claude_turn(message: Mapping[str, Any], message_id: str) -> Turn | LeftOut:
@@ -232,7 +232,7 @@ def _claude_turn(message: Mapping[str, Any], message_id: str) -> Turn | LeftOut:
 
 
 def _claude_text(message: Mapping[str, Any]) -> str:
-    """What was said; what tools were asked and answered stands in parts of other types."""
+    """The text of a message, without tool calls and results."""
     parts = message.get("content")
     if isinstance(parts, list):
         said = [
@@ -248,7 +248,7 @@ def _claude_text(message: Mapping[str, Any]) -> str:
 
 
 def _pasted(message: Mapping[str, Any]) -> Iterator[str]:
-    """What was attached as text, as every long text that somebody pastes is."""
+    """Text attachments, which is how Claude stores long pasted texts."""
     attached = message.get("attachments")
     for each in attached if isinstance(attached, list) else ():
         text = each.get("extracted_content") if isinstance(each, Mapping) else None

@@ -1,4 +1,4 @@
-"""Importing: rows become records in batches, each stored at once, so that a run that was killed is just repeated."""
+"""The import engine: read rows, redact, screen, plan and store them in batches; interrupted runs can be repeated."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class ImportProgress:
-    """How many rows were read, and how much of the source that is, from 0 to 1."""
+    """The number of rows read, and the fraction of the source, from 0 to 1."""
 
     rows: int
     fraction: float
@@ -69,8 +69,8 @@ def import_rows(
 ) -> ImportReport:
     """Import a file of another system; see `alma.importers.import_into`.
 
-    What looks like orders to its reader is quarantined, unless the file is `trusted`. A file that goes beyond the
-    `limits` is refused before anything of it is stored.
+    Records that look like prompt injections are quarantined, unless the file is `trusted`. A file that exceeds the
+    `limits` is refused before anything is stored.
     """
     if isinstance(batch_size, bool) or not isinstance(batch_size, int) or batch_size < 1:
         raise ValidationError("import", "batch_size", batch_size, "must be a whole number of at least 1")
@@ -88,7 +88,7 @@ def import_rows(
 
 
 class _Import:
-    """One run: reads entries, plans batches and stores them."""
+    """One import: reads entries, plans batches and stores them."""
 
     def __init__(
         self,
@@ -116,7 +116,7 @@ class _Import:
     # ------------------------------------------------------------------ rows
 
     def entries(self, source: Source, stage: str) -> Iterator[Entry]:
-        """What the rows become; what they cannot become goes into the report."""
+        """The entries made from the rows; rejected ones are added to the report."""
         first = stage == self._importer.stages[0]
         for row in source.rows():
             self.report.rows += first
@@ -141,11 +141,11 @@ class _Import:
                     yield from self._screened(row.where, self._without_secrets(each))
 
     def _refuse(self, where: str, row_id: str | None, reason: str) -> None:
-        # The reason quotes the row, which may hold a secret.
+        # The reason quotes the row, which may contain a secret.
         self.report.rejected.append(Rejected(where, row_id, redact_text(reason).text))
 
     def _without_secrets(self, item: Item) -> Item:
-        """The item as it may be stored; vectors that were made of a text with a secret do not come with it."""
+        """The item without secrets; vectors made from a text with a secret are dropped."""
         if self._redactor is None:
             return item
         record, masked = redact_record(item.record, self._redactor)
@@ -162,15 +162,15 @@ class _Import:
             yield from (Entry(where, each, suspected) for each, suspected in self._quarantine.screened(item))
 
     def _named(self, data: Any) -> str | None:
-        """The id of a row that cannot come, as far as it has one."""
+        """The id of a rejected row, if it has one."""
         name = data.get(self._importer.key) if isinstance(data, Mapping) and self._importer.key else None
-        # What is no Unicode cannot be printed, and a report is there to be read.
+        # Invalid Unicode cannot be printed in a report.
         return str(name).encode("utf-8", "replace").decode() if isinstance(name, str | int) else None
 
     # ------------------------------------------------------------------ batches
 
     def take(self, batch: Sequence[Entry]) -> None:
-        """Store a batch, or on a dry run only find out what would become of it."""
+        """Store a batch, or only plan it in a dry run."""
         fitting = self._of_one_length(batch)
         if self.report.dry_run:
             with self._storage.snapshot() as tx:
@@ -196,7 +196,7 @@ class _Import:
         self._planner.note(plan, batch)
 
     def _of_one_length(self, batch: Sequence[Entry]) -> list[Entry]:
-        """The entries without those whose vector is of another length than the other vectors of its model."""
+        """The entries without vectors of a different length than others of their model."""
         lengths: dict[str, Counter[int]] = defaultdict(Counter)
         for entry in batch:
             for model, vector in entry.item.vectors.items():
@@ -218,7 +218,7 @@ class _Import:
     # ------------------------------------------------------------------ storing
 
     def _stored(self, tx: Transaction, batch: Sequence[Entry], encoded: Mapping[tuple[str, str], Encoded]) -> Plan:
-        # Two imports of one system at once would each take the other's rows for new.
+        # Two concurrent imports of one system would both insert the same rows.
         tx.hold(f"import of {self._importer.name}")
         plan = self._planner.planned(tx, batch)
         self._put_aside(tx, plan, encoded)
@@ -231,7 +231,7 @@ class _Import:
         return plan
 
     def _put_aside(self, tx: Transaction, plan: Plan, encoded: Mapping[tuple[str, str], Encoded]) -> None:
-        """Quarantine what is to be, and let wait for it what hangs on it."""
+        """Quarantine suspicious records, and keep their dependents with them."""
         if plan.aside:
             bundles = ((_bundle(key, each, encoded, tx), each.reason) for key, each in plan.aside.items())
             archive_unstored(tx, bundles, ArchiveCause.QUARANTINED)
@@ -239,7 +239,7 @@ class _Import:
             attach_dependents(tx, archived, plan.waiting.get(end, {}).values())
 
     def _encoded(self, plan: Plan, embedder: EmbeddingProvider) -> dict[tuple[str, str], Encoded]:
-        """The vectors of what has none of the store's own model; made before a transaction holds up other writers."""
+        """Vectors for records without one of the store's model; encoded outside of the write transaction."""
         own = self._storage.embedding_model
         texts = {
             (record.spec.kind, record.key): record.text()
@@ -280,23 +280,23 @@ def _made(key: str, made: Encoded, model: str) -> Iterator[RecordVector]:
 
 
 SOURCE = "import"
-"""Where imported records come from, as the reason of a quarantine says it."""
+"""The source of imported records in the reason of a quarantine."""
 
 PLACE = "[quarantined]"
-"""What stands where orders stood in a record that cannot be put away, as a session."""
+"""Replaces injected text in records that cannot be archived, such as sessions."""
 
 Screened = tuple[Item, str | None]
 
 
 class Quarantine:
-    """Takes what looks like orders out of the items of one import."""
+    """Screens the items of one import for prompt injections."""
 
     def __init__(self, importer: Importer, options: ImportOptions) -> None:
         self._importer = importer
         self._options = options
 
     def screened(self, item: Item) -> Iterator[Screened]:
-        """The item with the reason why it is to be put away, or None; orders that stand in others apart from them."""
+        """The item with the reason to quarantine it, or None; records that cannot be archived lose the text instead."""
         reason = injection_in_record(item.record, SOURCE)
         if reason is None:
             yield item, None
@@ -314,7 +314,7 @@ class Quarantine:
             yield Item(self._note(item.record, "\n".join(orders.found), item), changed_at=item.changed_at), reason
 
     def _note(self, record: Record, said: str, item: Item) -> Record:
-        """A memory of what stood in a record that cannot be put away itself."""
+        """A memory with the text taken out of a record that cannot be archived."""
         kind, values = record.spec.kind, record.values()
         return a_memory(
             self._options,
@@ -332,7 +332,7 @@ class Quarantine:
 
 
 class _Orders:
-    """Redacts orders instead of secrets, and keeps what it found."""
+    """A redactor for prompt injections instead of secrets, which keeps what it removes."""
 
     def __init__(self) -> None:
         self.found: list[str] = []

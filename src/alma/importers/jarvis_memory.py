@@ -1,4 +1,4 @@
-"""jarvis_memory_pc2: a row is a user with preferences, knowledge of entities, interactions and states of skills."""
+"""jarvis_memory_pc2: a row is a user with preferences, entity knowledge, interactions and skill states."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ class JarvisMemory(Importer):
         return Item(memory)
 
     def _state(self, user_id: str, key: str | None, entry: Any, options: ImportOptions) -> Item:
-        """The state of a skill, which is an agent; where another user's is there already, in a session of the user."""
+        """The state of a skill as an agent state; in a session of the user if another user's state exists already."""
         inside = entry if isinstance(entry, Mapping) else {}
         skill = key if key is not None else first(inside, _SKILL_NAMES)
         if skill is None:
@@ -144,7 +144,7 @@ class JarvisMemory(Importer):
 
 
 def _entity_id(name: str, key: str | None, said: str) -> str:
-    """What tells an entity from others: its name where it is a key, and else what is said of it, too."""
+    """What identifies an entity: its name if it is a key, otherwise name and text."""
     if not name or key is not None:
         return name
     return f"{name}/{hashlib.sha256(said.encode('utf-8', 'surrogatepass')).hexdigest()[:12]}"

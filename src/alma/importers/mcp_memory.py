@@ -1,4 +1,4 @@
-"""The MCP memory server's `memory.json`: a knowledge graph, an entity or a relation a line."""
+"""The MCP memory server's `memory.json`: a knowledge graph with one entity or relation per line."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _UNDER = {"entities": "entity", "relations": "relation"}
 
 
 class McpMemory(Importer):
-    """Entities become memories with their observations, relations become relationships between those."""
+    """Entities become memories with their observations, and relations become relationships."""
 
     name = "mcp-memory"
     fields = frozenset({"type", "name", "entityType", "observations", "from", "to", "relationType"})
-    # A relation may stand before the entities that it joins.
+    # A relation may come before its entities.
     stages = ("entity", "relation")
 
     def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:

@@ -1,4 +1,4 @@
-"""Mem0: what `get_all()` gives, as a list or as an object with results and relations."""
+"""Mem0: the result of `get_all()`, a list or an object with results and relations."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TEXTS = ("memory", "data", "text", "content")
 
 
 class Mem0(Importer):
-    """Each memory with its user, agent, run, metadata, hash and times; relations become entities and relationships."""
+    """Memories with user, agent, run, metadata, hash and times; relations become entities and relationships."""
 
     name = "mem0"
     key = "id"
@@ -68,7 +68,7 @@ class Mem0(Importer):
 
 
 def _payload(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What a dump of Mem0's vector store keeps one level deeper."""
+    """The payload of a row dumped from Mem0's vector store."""
     inside = data.get("payload")
     return dict(inside) if isinstance(inside, Mapping) else {}
 

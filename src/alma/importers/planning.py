@@ -1,4 +1,4 @@
-"""Planning: what becomes of a batch of rows, given what is stored and what came before."""
+"""Import planning: decide for each entry of a batch whether it is new, changed, unchanged, quarantined or rejected."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from alma.transfer.names import holders_of, unique_values
 _EVERYWHERE = Scope.everywhere()
 _ORDER = {cls.spec.kind: number for number, cls in enumerate(KINDS)}
 _OWNERS = ("user_id", "project_id")
-# What rows say that is no text, times and what we add aside.
+# Compared fields besides the text.
 _SAID = ("content_json", "tags", "expires_at", "metadata", "summary", "preferences_json", "state_data")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An item and the row it came from; `suspected` is why it is to be quarantined, or None."""
+    """An item and its row; `suspected` is the reason to quarantine it, or None."""
 
     where: str
     item: Item
@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Aside:
-    """A record that is to be quarantined, with the vectors it came with, and why."""
+    """A record to quarantine, with its vectors and the reason."""
 
     record: Record
     vectors: Mapping[str, Any]
@@ -47,9 +47,9 @@ class Aside:
 
 @dataclass(slots=True)
 class Plan:
-    """What a batch comes to: records to write, and what is said about the others.
+    """The records to write, and what happens to the others.
 
-    `aside` is to be quarantined, and `waiting` hangs on what is, by whose key it is found.
+    `aside` is quarantined, and `waiting` are the dependents of quarantined records, by their key.
     """
 
     new: dict[tuple[str, str], Record] = field(default_factory=dict)
@@ -63,15 +63,15 @@ class Plan:
     mentioned: set[int] = field(default_factory=set)
 
     def records(self) -> list[Record]:
-        """Everything to write, those that others point to first."""
+        """All records to write, referenced ones first."""
         return sorted((*self.new.values(), *self.changed.values()), key=lambda record: _ORDER[record.spec.kind])
 
 
 class Planner:
-    """Decides what becomes of batches of one run.
+    """Plans the batches of one import.
 
-    It knows the ids that came before in the run, as short numbers, so that a second row with the same one is told from
-    a row of an earlier run; on a dry run, which stores nothing, also what would be stored by now.
+    It remembers the ids of the run (as hashes), so that a duplicate row is told apart from a row of an earlier import.
+    In a dry run it also remembers what would be stored by now.
     """
 
     def __init__(self, *, dry_run: bool, prepare: Callable[[Record], Record] | None) -> None:
@@ -83,7 +83,7 @@ class Planner:
         self._taken: dict[tuple[str, tuple[Any, ...]], str] = {}
 
     def note(self, plan: Plan, batch: Sequence[Entry]) -> None:
-        """Remember a batch that was stored, or on a dry run would have been."""
+        """Remember a batch that was stored, or would have been."""
         self._seen.update(_number(entry.item.record) for entry in batch if not entry.item.mention)
         self._mentioned |= plan.mentioned
         if self._dry_run:
@@ -93,7 +93,7 @@ class Planner:
                 self._taken.update(dict.fromkeys(_unique(record), record.key))
 
     def planned(self, tx: Transaction, batch: Sequence[Entry]) -> Plan:
-        """What becomes of a batch, given what is stored."""
+        """The plan of a batch, given the stored records."""
         plan = Plan()
         known = _stored_records(tx, batch)
         taken = _taken(tx, batch)
@@ -108,7 +108,7 @@ class Planner:
                     self._decide(entry, record, known, away, plan)
                     plan.met.add((record.spec.kind, record.key))
                 elif _number(record) not in self._mentioned and _number(record) not in plan.mentioned:
-                    # However many rows name it, it is one.
+                    # A record that several rows mention is planned once.
                     self._decide(entry, record, known, away, plan)
                     plan.mentioned.add(_number(record))
         return plan
@@ -120,11 +120,11 @@ class Planner:
         taken: dict[tuple[str, tuple[Any, ...]], str],
         plan: Plan,
     ) -> Iterator[Record]:
-        """The records to store for an entry, whose unique values nobody else has."""
+        """The records to store for an entry, with free unique values."""
         record = entry.item.record
         key = (record.spec.kind, record.key)
         if key in known and type(known[key]).spec.unique:
-            # It came before, under whatever unique values were free then.
+            # Imported before, under the unique values that were free then.
             yield record if not entry.item.instead else record.replace(**_own_unique(known[key]))
             return
         values = _unique(record)
@@ -147,7 +147,7 @@ class Planner:
         key = (record.spec.kind, record.key)
         old = known.get(key)
         if entry.suspected is not None or entry.item.mention:
-            # What was quarantined before counts as stored, also for who only names it.
+            # A quarantined record counts as stored.
             old = _aside(key, away, plan) or old
         if old is None:
             if self._dry_run and _number(record) in self._seen:
@@ -161,7 +161,7 @@ class Planner:
         elif self._is_later(entry.item, old):
             self._take(entry, record, key, known, plan)
         elif not entry.item.mention and self._repeats(record, old, key, plan):
-            reason = "a row with the same id came before it and says something else"
+            reason = "an earlier row with the same id says something else"
             plan.rejected.append(Rejected(entry.where, record.key, reason))
         else:
             plan.unchanged[record.spec.kind] += 1
@@ -217,7 +217,7 @@ class Planner:
 
 
 def put_away(tx: Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArchivedRecord]:
-    """Those of these records that are quarantined, the newest of each."""
+    """The newest quarantined copy of each of these records."""
     ids = {record_id for _, record_id in keys}
     if not ids:
         return {}
@@ -227,7 +227,7 @@ def put_away(tx: Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str
 
 
 def _may_be_away(batch: Sequence[Entry]) -> Iterator[tuple[str, str]]:
-    """What of a batch, and of what it points to, may have been quarantined before."""
+    """Records of a batch, and records that it references, which may be in quarantine."""
     for entry in batch:
         record = entry.item.record
         if entry.suspected is not None or entry.item.mention:
@@ -242,7 +242,7 @@ def _aside(key: tuple[str, str], away: Mapping[tuple[str, str], ArchivedRecord],
 
 
 def _let_wait(record: Record, end: tuple[str, str], archived: ArchivedRecord | None, plan: Plan) -> None:
-    """Let a record wait for what it hangs on, unless it does already."""
+    """Keep a record with the quarantined one that it depends on."""
     key = (record.spec.kind, record.key)
     waits = () if archived is None else unpack(archived).dependents
     if any((each.spec.kind, each.key) == key for each in waits) or key in plan.waiting.get(end, {}):
@@ -252,7 +252,7 @@ def _let_wait(record: Record, end: tuple[str, str], archived: ArchivedRecord | N
 
 
 def _stored_records(tx: Transaction, batch: Sequence[Entry]) -> dict[tuple[str, str], Record]:
-    """Those of the batch's records, and of what may be stored instead, that are stored already."""
+    """The stored records among the batch's records and their alternatives."""
     keys: dict[type[Record], list[str]] = defaultdict(list)
     for entry in batch:
         for record in (entry.item.record, *entry.item.instead):
@@ -269,7 +269,7 @@ def _required(record: Record) -> Iterator[Reference]:
 
 
 def _ends(tx: Transaction, batch: Sequence[Entry]) -> set[tuple[str, str]]:
-    """The stored records that the batch's records cannot do without."""
+    """The stored records that the batch references."""
     wanted: dict[str, set[str]] = defaultdict(set)
     for entry in batch:
         for reference in _required(entry.item.record):
@@ -282,7 +282,7 @@ def _ends(tx: Transaction, batch: Sequence[Entry]) -> set[tuple[str, str]]:
 
 
 def _taken(tx: Transaction, batch: Sequence[Entry]) -> dict[tuple[str, tuple[Any, ...]], str]:
-    """Which stored record has which of the values that must be unique."""
+    """The holders of unique values among the stored records."""
     found: dict[tuple[str, tuple[Any, ...]], str] = {}
     classes = {type(entry.item.record) for entry in batch if entry.item.record.spec.unique}
     for cls in classes:
@@ -308,7 +308,7 @@ def _spelled(record: Record) -> str:
 
 
 def _clash(old: Record, new: Record) -> str | None:
-    """Why the stored record with this id cannot be the one that comes."""
+    """Why the stored record with this id is a different one, or None."""
     if isinstance(old, Memory) and isinstance(new, Memory) and old.external_id != new.external_id:
         return "its id is taken by a memory that did not come from this source"
     for name in _OWNERS:
@@ -319,7 +319,7 @@ def _clash(old: Record, new: Record) -> str | None:
 
 
 def _says_else(old: Record, new: Record) -> bool:
-    """Whether a record says something that the stored one with its id does not; what it does not say is no matter."""
+    """Whether the new record contradicts the stored one; missing values do not count."""
     if new.text() != old.text():
         return True
     mine, theirs = old.values(), new.values()

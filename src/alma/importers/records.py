@@ -1,4 +1,4 @@
-"""Turns of conversations and other entries, as memories that are found like those that ALMA made itself."""
+"""Build records from imported data: memories, conversation turns, sessions, entities and relations."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from alma.model.relations import stored_ends
 from alma.model.workspace import Session
 
 IMPORT = "import"
-"""The key in a record's context that says where it came from."""
+"""The context key of a record's origin."""
 
 
 def placed(options: ImportOptions, **fields: Any) -> dict[str, Any]:
-    """Whose a memory is, and from where it is seen: in its project, else wherever its user goes."""
+    """The fields for owner and layers: visible in the project, or wherever its user is."""
     user = fields.pop("user_id", None) or options.user_id
     agent = fields.pop("source_agent", None) or options.agent
     project = fields.pop("project_id", None) or options.project_id
@@ -37,7 +37,7 @@ def placed(options: ImportOptions, **fields: Any) -> dict[str, Any]:
 def a_memory(
     options: ImportOptions, *, system: str, speaker: str = "", said_at: datetime | None = None, **fields: Any
 ) -> Memory:
-    """A memory with the times that the source gives; `said_at` makes it a turn of a conversation."""
+    """A memory with the source's times; `said_at` makes it a conversation turn."""
     if not str(fields.get("content", "")).strip():
         raise RowRefused("it has no text")
     fields = {name: value for name, value in fields.items() if value is not None}
@@ -52,7 +52,7 @@ def a_memory(
 
 
 def times(created: datetime | None, changed: datetime | None = None, *, active: bool = False) -> dict[str, Any]:
-    """The fields for when something was made and last changed; where the source does not say, none."""
+    """The fields for creation and change times, if the source has them."""
     if created is None:
         return {}
     last = changed or created
@@ -60,7 +60,7 @@ def times(created: datetime | None, changed: datetime | None = None, *, active: 
 
 
 def a_mentioned_session(session_id: str, options: ImportOptions, system: str, created: datetime | None) -> Item:
-    """A session that a row names and says nothing more about."""
+    """A session that a row only names."""
     session = Session(
         id=session_id,
         user_id=options.user_id,
@@ -72,7 +72,7 @@ def a_mentioned_session(session_id: str, options: ImportOptions, system: str, cr
 
 
 def is_mention(record: Record) -> bool:
-    """Whether all that is known of a record is that some row named it."""
+    """Whether a record was only mentioned by some row."""
     context = record.values().get("context_json") or record.values().get("profile_json")
     known = context.get(IMPORT) if isinstance(context, dict) else None
     return isinstance(known, dict) and bool(known.get("mentioned"))
@@ -84,7 +84,7 @@ _LONGEST = 64
 def an_entity(
     importer: Importer, name: str, options: ImportOptions, kind: str | None = None, observations: Sequence[str] = ()
 ) -> Item:
-    """A memory of something that has a name, with what was observed of it; only named, it gives way to more."""
+    """A memory of an entity with its observations; an entity that is only named gives way to one with data."""
     if not name.strip():
         raise RowRefused("the entity has no name")
     mentioned = kind is None and not observations
@@ -110,7 +110,7 @@ def entity_id(importer: Importer, name: str) -> str:
 
 
 def a_relation(importer: Importer, source: str, relation: str, target: str) -> Item:
-    """How one entity stands to another."""
+    """A relationship between two entities."""
     if source == target:
         raise RowRefused(f"it relates {source!r} to itself")
     names = {entity_id(importer, name): name for name in (source, target)}
@@ -132,7 +132,7 @@ def a_relation(importer: Importer, source: str, relation: str, target: str) -> I
 
 
 def _spelled(relation: str) -> str:
-    """The relation's name as it is asked for here: words joined by underscores."""
+    """A relation name as used in ALMA: words joined by underscores."""
     name = re.sub(r"\W+", "_", relation.lower()).strip("_")[:_LONGEST]
     if not name:
         raise RowRefused("the relation has no type")
@@ -142,7 +142,7 @@ def _spelled(relation: str) -> str:
 def entity_items(
     importer: Importer, source: str, relation: str, target: str, options: ImportOptions
 ) -> Iterator[Found]:
-    """Two entities that only their relation names, and the relation."""
+    """A relation with its two entities, which nothing else describes."""
     yield an_entity(importer, source, options)
     yield an_entity(importer, target, options)
     yield a_relation(importer, source, relation, target)

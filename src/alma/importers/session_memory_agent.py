@@ -105,7 +105,7 @@ class SessionMemoryAgent(Importer):
         for number, (legacy_id, turn, speaker) in enumerate(turns):
             try:
                 said_at = _required_time(turn, options)
-                # Without times of their own, turns keep their order by lying a microsecond behind the one before.
+                # Turns without times keep their order with microseconds between them.
                 created = last = said_at or (None if last is None else last + _APART)
                 yield Item(
                     a_memory(
@@ -128,7 +128,7 @@ class SessionMemoryAgent(Importer):
 
 
 def _as_session(data: dict[str, Any]) -> dict[str, Any]:
-    """The row; one that is a single turn of a conversation becomes a session with that turn."""
+    """The row as a session; a row that is a single turn becomes a session with one turn."""
     told = ("conversation_history", "session_data", "session_summary", "last_interaction")
     if any(name in data for name in told) or not turn_text({k: v for k, v in data.items() if k in _SAID}).strip():
         return data
@@ -140,7 +140,7 @@ def _as_session(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _turns(value: Any) -> Iterator[tuple[str, Any, str]]:
-    """Each turn with what names it in its conversation, and who said it where the entry holds both sides."""
+    """Each turn with its id, and its speaker if an entry holds both sides."""
     for number, (key, entry) in enumerate(entries("conversation_history", value)):
         own = first(entry, _TURN_IDS) if isinstance(entry, Mapping) else None
         name = str(own if own is not None else key if key is not None else number)

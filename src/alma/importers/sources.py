@@ -1,4 +1,4 @@
-"""Where rows come from: JSON, JSON lines, a SQLite database or its SQL dump, or one of these inside a zip archive."""
+"""Read rows from JSON (streamed), JSON lines, an SQLite database or SQL dump, or a zip archive with one of these."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _SQL_STARTS = (b"PRAGMA", b"BEGIN", b"CREATE", b"INSERT", b"--")
 _LOOKED_AT = 1 << 16
 _LIMITS = Limits()
 _DENIED = (sqlite3.SQLITE_ATTACH, sqlite3.SQLITE_DETACH, sqlite3.SQLITE_RECURSIVE)
-# SQLite's own: how large a page of a new database is, and how long a value can be at most.
+# The page size of a new SQLite database, and the maximum length of a value.
 _PAGE_BYTES, _LONGEST_VALUE = 4_096, 1_000_000_000
 
 
 class Source:
-    """A file of another system's rows, which can be gone through again and again."""
+    """A source file, which can be read several times."""
 
     def __init__(self, path: str | os.PathLike[str], importer: Importer, limits: Limits = _LIMITS) -> None:
         self.path = Path(path)
@@ -42,7 +42,7 @@ class Source:
         self._read: Callable[[], Iterator[Row | Rejected]] = self._reader()
 
     def rows(self) -> Iterator[Row | Rejected]:
-        """Every row in order; one that cannot even be read comes as rejected."""
+        """Every row in order; unreadable rows are returned as rejected."""
         self.fraction = 0.0
         self._where = "it"
         try:
@@ -52,7 +52,7 @@ class Source:
         self.fraction = 1.0
 
     def check(self) -> None:
-        """Go through a file that may have too long rows once, before any of it is stored."""
+        """Check the size limits before anything is stored."""
         if self._read == self._database_rows or self._size() > self._limits.row_bytes:
             deque(self.rows(), maxlen=0)
 
@@ -76,7 +76,7 @@ class Source:
     # ------------------------------------------------------------------ JSON
 
     def _is_lines(self, head: bytes) -> bool:
-        """Whether each line is an object of its own."""
+        """Whether every line is a JSON object."""
         if self.path.suffix.lower() in _LINES:
             return True
         lines = [line for line in head.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
@@ -119,17 +119,17 @@ class Source:
                     where = f"item {number}" if key is None else f"item {number} in {key!r}"
                     yield Row(where, value, key, listed)
             except (ValueError, RecursionError) as exc:
-                reason = f"malformed JSON, so that nothing from here on can be read: {_reason(exc)}"
+                reason = f"malformed JSON, the rest of the file cannot be read: {_reason(exc)}"
                 yield Rejected(f"item {number + 1}", None, reason)
 
     def _is_row(self, value: object) -> bool:
-        """Whether what stands under a key is a row, and no fact about the file."""
+        """Whether the value of a key is a row, and not metadata of the file."""
         return isinstance(value, dict) and not self._importer.fields.isdisjoint(value)
 
     def _zip_rows(self) -> Iterator[Row | Rejected]:
         wanted = self._importer.file_in_zip
         with _archive(self.path) as archive:
-            # A long export comes in numbered pieces, conversations-000.json and on.
+            # Long exports are split into numbered files: conversations-000.json …
             stem = Path(wanted or "").stem
             pieces = sorted(archive.infolist(), key=lambda info: info.filename)
             found = [info for info in pieces if wanted and _is_piece(Path(info.filename), stem)]
@@ -138,7 +138,7 @@ class Source:
             self._where = ", ".join(info.filename for info in found[:3])
             self._limits.check_unpacked(sum(info.file_size for info in found))
             for info in found:
-                # Others are unpacked without a bound on what comes of a few bytes.
+                # Other compression methods cannot be limited while unpacking.
                 if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                     raise ConfigurationError(f"{self.path}, {info.filename}: pack it again with the deflate method")
                 with archive.open(info) as file:
@@ -153,7 +153,7 @@ class Source:
             yield from self._table_rows(connection)
 
     def _dump_rows(self) -> Iterator[Row | Rejected]:
-        """A dump is run into a database of its own; it may make and fill tables there and nothing else."""
+        """Run the dump in a temporary database, where it may only create and fill tables."""
         with (
             tempfile.TemporaryDirectory(prefix="alma-import-") as folder,
             closing(sqlite3.connect(Path(folder) / "dump.db", isolation_level=None)) as connection,
@@ -207,14 +207,14 @@ class Source:
                 self._where = f"a row behind {number} of table {table}"
                 self._limits.check_row(self._limits.row_bytes + 1)
             except sqlite3.DatabaseError as exc:
-                reason = f"the database is damaged, so that no further row of this table can be read: {exc}"
+                reason = f"the database is damaged, further rows of this table cannot be read: {exc}"
                 yield Rejected(f"row {number + 1} of table {table}", None, reason)
 
     def _limit_values(self, connection: sqlite3.Connection) -> None:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(self._limits.row_bytes, _LONGEST_VALUE))
 
     def _rows_of(self, connection: sqlite3.Connection, table: str) -> Iterator[tuple[int, tuple[object, ...]]]:
-        # A column may hold text that is no Unicode; it is refused with its row, not with the file.
+        # Invalid Unicode rejects the row, not the file.
         connection.text_factory = lambda data: data.decode("utf-8", "surrogateescape")
         try:
             cursor = connection.execute(f"SELECT rowid, * FROM {_quoted(table)} ORDER BY rowid")
@@ -223,7 +223,7 @@ class Source:
         yield from enumerate(cursor, start=1)
 
     def _tables(self, connection: sqlite3.Connection) -> Iterator[tuple[str, list[str], int]]:
-        """The tables that hold rows, those of whole rows first."""
+        """The tables with rows, those with whole rows first."""
         names = [
             name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
         ]
@@ -236,7 +236,7 @@ class Source:
         yield from sorted(found, key=lambda each: (each[0] in self._importer.lists, each[0]))
 
     def _whole(self, table: str, data: dict[str, object], rowid: object) -> dict[str, object]:
-        """The row; one of a table that has the name of a list is a row with that one entry."""
+        """The row; a row of a list table becomes a row with one entry."""
         key = self._importer.key
         if key is None or table not in self._importer.lists or table in data:
             return data
@@ -276,7 +276,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
 
 
 def _only_tables(action: int, first: str | None, second: str | None, *_: object) -> int:
-    """What a dump may do: another database must be out of its reach, and no query may go on for ever."""
+    """The authorizer for dumps: no other databases, no recursive queries."""
     return sqlite3.SQLITE_DENY if action in _DENIED else sqlite3.SQLITE_OK
 
 
@@ -286,7 +286,7 @@ _decode = json.JSONDecoder().raw_decode
 
 
 class JsonStream:
-    """Reads values from a text that is fetched as it is needed."""
+    """A streaming JSON reader."""
 
     def __init__(self, file: TextIO, limits: Limits = _LIMITS) -> None:
         self._file = file
@@ -298,7 +298,7 @@ class JsonStream:
         self._held = False
 
     def elements(self, whole: frozenset[str]) -> Iterator[tuple[str | None, bool, Any]]:
-        """(key, in a list, value) for each element; an object whose first key is one of `whole` is one element."""
+        """(key, listed, value) for each element; an object whose first key is in `whole` is one element."""
         start = self._peek()
         if start == "[":
             yield from ((None, True, value) for value in self._array())
@@ -307,11 +307,11 @@ class JsonStream:
         else:
             yield None, True, self._value()
         if self._peek():
-            raise ValueError(f"there is something after its end, at character {self.position}")
+            raise ValueError(f"unexpected data after the end, at character {self.position}")
 
     @property
     def position(self) -> int:
-        """How many characters were consumed."""
+        """The number of characters consumed."""
         return self._before + self._at
 
     def _array(self) -> Iterator[Any]:
@@ -346,7 +346,7 @@ class JsonStream:
         self._skip("}")
 
     def _first_key(self) -> str | None:
-        """The first key of the object that begins here, which stays unread."""
+        """The first key of the next object, without consuming it."""
         at, self._held = self._at, True
         self._at += 1
         key = self._value() if self._peek() == '"' else None
@@ -364,17 +364,17 @@ class JsonStream:
                     raise ValueError(f"{exc.msg if isinstance(exc, json.JSONDecodeError) else exc}, at character "
                                      f"{self.position}") from None  # fmt: skip
             else:
-                # A number near the end of the buffer may go on behind it, as 1.5 and 1e9 do.
+                # A number at the end of the buffer may continue, as in 1.5 and 1e9.
                 if self._ended or (end < len(self._buffer) and self._buffer[end] not in _IN_NUMBERS):
                     self._at = end
                     return value
             self._limits.check_row(len(self._buffer) - self._at)
-            # Ever larger pieces: a long element is decoded a few times, not once for each small piece.
+            # Read ever larger pieces, so that a long element is parsed only a few times.
             self._fetch(wanted, keep=True)
             wanted *= 2
 
     def _peek(self) -> str:
-        """The next character that is no white space, or nothing at the end."""
+        """The next character that is not white space, or nothing at the end."""
         while True:
             while self._at < len(self._buffer) and self._buffer[self._at].isspace():
                 self._at += 1

@@ -1,4 +1,4 @@
-"""How other systems write times, texts, lists and vectors, and what we make of them."""
+"""Parse times, texts, lists, tags and vectors as other systems write them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FORMATS = ("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%
 
 
 def moment(name: str, value: Any, zone: tzinfo) -> datetime | None:
-    """The instant that a text or number means; a time without a zone is one of the zone given."""
+    """The time of a text or number; naive times are in the given zone."""
     if value is None or value == "":
         return None
     try:
@@ -57,7 +57,7 @@ def _written(text: str) -> datetime:
 
 
 def _since_epoch(number: float) -> datetime:
-    """Seconds; or milli- or microseconds, told by their size: as seconds they would lie thousands of years ahead."""
+    """Seconds, milliseconds or microseconds since 1970, told apart by their size."""
     if abs(number) >= _MICROSECONDS_FROM:
         number /= 1e6
     elif abs(number) >= _MILLISECONDS_FROM:
@@ -66,18 +66,18 @@ def _since_epoch(number: float) -> datetime:
 
 
 def first(data: Mapping[str, Any], names: Sequence[str]) -> Any:
-    """The first of these fields that has a value."""
+    """The first of these fields with a value."""
     return next((data[name] for name in names if data.get(name) not in (None, "")), None)
 
 
 def time_of(data: Mapping[str, Any], zone: tzinfo) -> datetime | None:
-    """When an entry of a list was written, if it says so."""
+    """The time of a list entry, if it has one."""
     name = next((name for name in _TIMES if data.get(name) not in (None, "")), None)
     return None if name is None else moment(name, data[name], zone)
 
 
 def speaker_of(data: Mapping[str, Any]) -> str:
-    """Who said an entry of a conversation, if it says so."""
+    """The speaker of a conversation entry, if it has one."""
     said = first(data, _SPEAKERS)
     if isinstance(said, Mapping):
         said = first(said, ("name", "role", "id"))
@@ -85,7 +85,7 @@ def speaker_of(data: Mapping[str, Any]) -> str:
 
 
 def text_of(value: Any) -> str:
-    """What a value says in words: a text, the text inside an object, else the object itself."""
+    """A value as text: a text, the text inside an object, or the object as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, Mapping):
@@ -97,7 +97,7 @@ def text_of(value: Any) -> str:
     if value is None or value in ({}, [], ""):
         return ""
     if isinstance(value, Mapping):
-        # What is empty says nothing, not even its name.
+        # Skip empty values.
         value = {name: each for name, each in value.items() if each is not None and each not in ("", [], {})}
         if all(isinstance(each, str | int | float) for each in value.values()):
             return "; ".join(f"{name}: {each}" for name, each in value.items())
@@ -105,14 +105,14 @@ def text_of(value: Any) -> str:
 
 
 def turn_text(turn: Any) -> str:
-    """What was said in a turn of a conversation: not who said it, when, or under which number."""
+    """The text of a conversation turn, without speaker, time and id."""
     if not isinstance(turn, Mapping) or first(turn, _TEXTS) is not None:
         return text_of(turn)
     return text_of({name: value for name, value in turn.items() if name not in (*_SPEAKERS, *_TIMES, *_IDS)})
 
 
 def structured(name: str, value: Any) -> Any:
-    """A value that may have been written as JSON text, as in a column of a database."""
+    """A value that may be JSON text, as in a database column."""
     if isinstance(value, bytes | bytearray):
         try:
             value = bytes(value).decode()
@@ -130,7 +130,7 @@ def structured(name: str, value: Any) -> Any:
 
 
 def json_object(name: str, value: Any) -> JsonObject | None:
-    """A JSON object; anything else that was kept in its place is put into one."""
+    """A JSON object; other values are wrapped in one."""
     found = structured(name, value)
     if found is None:
         return None
@@ -142,7 +142,7 @@ def json_object(name: str, value: Any) -> JsonObject | None:
 
 
 def entries(name: str, value: Any) -> list[tuple[str | None, Any]]:
-    """The entries of a list, or of an object by their keys."""
+    """The entries of a list, or of an object with their keys."""
     found = structured(name, value)
     if found is None:
         return []
@@ -154,7 +154,7 @@ def entries(name: str, value: Any) -> list[tuple[str | None, Any]]:
 
 
 def tags(value: Any) -> tuple[str, ...]:
-    """Tags in a list, in JSON, or in a text between commas."""
+    """Tags from a list, JSON or comma-separated text."""
     found = structured("tags", value)
     if found is None:
         return ()
@@ -168,7 +168,7 @@ def tags(value: Any) -> tuple[str, ...]:
 
 
 def vector(value: Any) -> Vector | None:
-    """An embedding as a list, as JSON, or as the bytes of 32-bit floats."""
+    """An embedding from a list, JSON, or the bytes of 32-bit floats."""
     if value is None or (isinstance(value, str | bytes) and not value):
         return None
     if isinstance(value, bytes | bytearray) and value[:1] != b"[":
@@ -187,19 +187,19 @@ def vector(value: Any) -> Vector | None:
 
 
 def named(name: str, value: Any) -> str:
-    """A required identifier."""
+    """A required id."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
         raise RowRefused(f"{name} is missing" if value in (None, "") else f"{name} is no id: {_short(value)}")
     return str(value)
 
 
 def maybe_named(name: str, value: Any) -> str | None:
-    """An identifier that may be missing."""
+    """An optional id."""
     return None if value is None or value == "" else named(name, value)
 
 
 def mapping(value: Any) -> dict[str, Any]:
-    """The row as an object, or why it is none."""
+    """The row as an object, or an error."""
     if not isinstance(value, Mapping):
         raise RowRefused(f"it is no object: {_short(value)}")
     return {str(key): each for key, each in value.items()}

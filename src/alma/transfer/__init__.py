@@ -1,4 +1,4 @@
-"""Coming and going: export and import, backup and restore, merge."""
+"""Move data: export and import, backup and restore, merge."""
 
 from __future__ import annotations
 

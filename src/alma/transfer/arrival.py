@@ -1,4 +1,4 @@
-"""Arrival: records from elsewhere enter a store, kind by kind, newer ones over older ones."""
+"""Store arriving records (from an import or a merge): new ones, newer ones, conflicts."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _DEFAULTS = {setting.key: setting.value for setting in default_settings()}
 
 
 def changed_at(record: Record) -> datetime:
-    """When a record was last changed, as far as it says so itself."""
+    """When a record was last changed, according to its own fields."""
     if isinstance(record, Setting) and record.value == _DEFAULTS.get(record.key):
-        # Every new store has the documented settings; to have them is no decision that others must give way to.
+        # Default settings are in every store; they never win over a changed value.
         return _NEVER
     if "updated_at" in record.spec.by_name:
         moment: datetime | None = record.values()["updated_at"]
@@ -51,7 +51,7 @@ def changed_at(record: Record) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What becomes of a record that is stored already."""
+    """The decision about a record that exists in both stores."""
 
     record: Record
     conflict: bool
@@ -59,7 +59,7 @@ class _Outcome:
 
 
 class Arrival:
-    """Takes parcels into a store; what one call brings is stored together or not at all."""
+    """Stores arriving records; each call is one transaction."""
 
     def __init__(self, storage: StorageBackend, by: Attribution = ANONYMOUS, ledger: Ledger = NO_LEDGER) -> None:
         self.report = TransferReport()
@@ -69,13 +69,13 @@ class Arrival:
         self._names = Names()
 
     def take(self, cls: type[Record], parcels: Sequence[Parcel]) -> None:
-        """Store records of one kind; all that they point to must have arrived before them."""
+        """Store records of one kind; records that they reference must have arrived before."""
         names, report = self._storage.write(lambda tx: self._take(tx, cls, parcels), self._by)
         self._names = names
         self.report.add(report)
 
     def take_history(self, rows: Sequence[MemoryVersion]) -> None:
-        """Store the history of a record that is gone, unless this store has one of its own."""
+        """Store the history of a deleted record, unless this store has one."""
 
         def take(tx: Transaction) -> bool:
             where = And(Compare("kind", "eq", rows[0].kind), Compare("memory_id", "eq", rows[0].memory_id))
@@ -116,7 +116,7 @@ class Arrival:
             report.kept[cls.spec.kind] += len(gone)
             parcels = [parcel for parcel in parcels if parcel.record.key not in gone]
         ready = {parcel.record.key: entries[parcel.record.key].counted(None, parcel.record, None) for parcel in parcels}
-        # A record that was deleted here has a history already, to which its return is added.
+        # A record deleted here has a history already; its return is added to it.
         adopted = [p for p in parcels if p.versions and p.record.key not in had]
         begun = [ready[p.record.key] for p in parcels if not p.versions or p.record.key in had]
         if begun:
@@ -125,7 +125,7 @@ class Arrival:
             tx.adopt([ready[p.record.key] for p in adopted], [row for p in adopted for row in p.versions])
         report.vectors += put_vectors(tx, cls, [part for p in parcels for part in p.vectors], report)
         report.new[cls.spec.kind] += len(parcels)
-        # The history of a versioned kind came along and tells later what was common to both.
+        # Versioned kinds have their history as the common base of later merges.
         telling = cls.spec.versioned or "updated_at" not in cls.spec.by_name
         self._ledger.note(
             tx, cls.spec, {key: (record, record) for key, record in ready.items()}, entries, () if telling else ready
@@ -168,7 +168,7 @@ class Arrival:
         self._ledger.note(tx, cls.spec, noted, entries, changed)
 
     def _decided(self, old: Record, parcel: Parcel, rows: Sequence[MemoryVersion], entry: Entry) -> _Outcome:
-        """Whose word is taken: that of the only one who changed the record, else that of the later one."""
+        """Take the only changed record, or the later one if both changed."""
         new = parcel.record
         shared = shared_version(rows, parcel.versions)
         base = None if shared is None else history.record_of(shared, type(new), new)
@@ -188,7 +188,7 @@ class Arrival:
 
 
 def put_vectors(tx: Transaction, cls: type[Record], parts: Sequence[RecordVector], report: TransferReport) -> int:
-    """Store vectors of any models with their records; those whose length does not fit are refused."""
+    """Store vectors of any models; vectors of the wrong length are refused."""
     lengths = {**tx.models(), tx.embedding_model: tx.embedding_dim}
     own: dict[str, dict[str, Any]] = defaultdict(dict)
     passages: dict[str, dict[str, list[Any]]] = defaultdict(lambda: defaultdict(list))
@@ -220,7 +220,7 @@ def _missing(
     changed: Mapping[str, Record],
     stored: Mapping[str, Record],
 ) -> list[RecordVector]:
-    """Of these vectors, those that the store lacks, and those of records that say something else now."""
+    """The vectors that the store lacks, and those of records with a new text."""
     if not parts:
         return []
     reworded = {key for key, record in changed.items() if record.text() != stored[key].text()}
@@ -229,7 +229,7 @@ def _missing(
 
 
 def _with_vector_of(old: Record, new: Record) -> Record:
-    """The arriving record; a text that is the same keeps the vector that was made of it."""
+    """The arriving record, with the stored vector if the text is the same."""
     name = new.spec.vector_field
     if name is None or new.text() != old.text():
         return new
@@ -237,7 +237,7 @@ def _with_vector_of(old: Record, new: Record) -> Record:
 
 
 def _is_later(parcel: Parcel, old: Record, rows: Sequence[MemoryVersion]) -> bool:
-    """Whether the arriving record was changed after the stored one; of two that cannot be told apart, the stored."""
+    """Whether the arriving record was changed later; the stored one wins ties."""
     mine, theirs = changed_at(old), changed_at(parcel.record)
     if mine == theirs and rows and parcel.versions:
         mine, theirs = rows[-1].created_at, parcel.versions[-1].created_at
@@ -245,7 +245,7 @@ def _is_later(parcel: Parcel, old: Record, rows: Sequence[MemoryVersion]) -> boo
 
 
 def _differing(old: Record, new: Record) -> dict[str, tuple[Any, Any]]:
-    """What two records say about the same thing and do not agree on, use and times of change aside."""
+    """The fields in which two records differ, except counters and times."""
     apart = {*counters_of(old.spec), *READ_AT, *_CHANGED_AT, old.spec.vector_field or ""}
     mine, theirs = to_document(old, without=apart), to_document(new, without=apart)
     return {
@@ -276,7 +276,7 @@ def _other_owner(old: Record, new: Record) -> str | None:
 def _referring(
     tx: Transaction, spec: RecordSpec, parcels: Sequence[Parcel], report: TransferReport
 ) -> Sequence[Parcel]:
-    """Those whose references lead somewhere."""
+    """The records whose references exist."""
     lost: dict[str, str] = {}
     for reference in spec.references:
         if not reference.must_exist:
@@ -300,12 +300,12 @@ def _deleted_since(last: MemoryVersion | None, record: Record) -> bool:
 
 
 class _TakenBackError(Exception):
-    """Ends a transaction on purpose."""
+    """Rolls back a dry run."""
 
 
 @contextmanager
 def undone(storage: StorageBackend, by: Attribution, *, only_if: bool) -> Iterator[None]:
-    """Take back what is stored inside, where that is asked for."""
+    """Roll back everything stored inside, if this is a dry run."""
     if not only_if:
         yield
         return

@@ -1,4 +1,4 @@
-"""Backup and restore: one consistent state of a store in one file, and back."""
+"""Backup and restore of a store in one file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DATABASE = b"SQLite format 3\x00"
 
 @dataclass(frozen=True, slots=True)
 class BackedUp:
-    """What a backup wrote: a copy of the database, or an export of everything."""
+    """A written backup: a copy of the database, or an export."""
 
     path: Path
     form: str
@@ -32,7 +32,7 @@ class BackedUp:
 
 
 def is_database(path: Path) -> bool:
-    """Whether a backup is a copy of an SQLite store rather than an export."""
+    """Whether a backup is an SQLite database and not an export."""
     try:
         with path.open("rb") as file:
             return file.read(len(_DATABASE)) == _DATABASE
@@ -49,10 +49,10 @@ def backup_store(
     force: bool = False,
     on_progress: OnProgress = lambda done, total: None,
 ) -> BackedUp:
-    """Write one committed state of the store, while others use it; the file appears when it is complete.
+    """Write a consistent backup while the store is in use; the file appears when it is complete.
 
-    An SQLite store becomes an SQLite file, which can be opened as it is; any other an export of everything. Index
-    files beside a store are not part of it: they are made again from the vectors.
+    The backup of an SQLite store is an SQLite file that can be opened; other stores are exported. Index files are not
+    included, because they are rebuilt from the vectors.
     """
     target = Path(path)
     if Capability.COPY not in storage.capabilities:
@@ -70,14 +70,14 @@ def restore_store(
     force: bool = False,
     on_progress: OnProgress = lambda done, total: None,
 ) -> None:
-    """Make the store what the backup holds, all at once or not at all; the backup is checked first.
+    """Replace the contents of a store with a backup, in one transaction, after checking the backup.
 
-    A store that holds anything is only replaced with `force`.
+    A store that is not empty is only replaced with `force`.
     """
     source = Path(path)
     if is_database(source):
         if Capability.COPY not in storage.capabilities:
-            raise ConfigurationError(f"{source} is a copy of an SQLite store, which this store cannot take as it is")
+            raise ConfigurationError(f"{source} is a copy of an SQLite store, which this store cannot restore")
         _refuse_to_overwrite(storage, force)
         storage.copy_from(source)
         return
@@ -89,7 +89,7 @@ def restore_store(
 
 @contextmanager
 def _emptied(storage: StorageBackend) -> Iterator[None]:
-    """The store without anything in it, for others from the moment that what is stored inside is complete."""
+    """Empty the store; other readers see the change when the block is complete."""
     with storage.transaction(RESTORING) as tx:
         tx.erase()
         yield
@@ -101,7 +101,7 @@ def _refuse_to_overwrite(storage: StorageBackend, force: bool) -> None:
 
 
 def holds_anything(storage: StorageBackend) -> bool:
-    """Whether there is more in a store than the settings that every new one has."""
+    """Whether a store has more than default settings."""
     with storage.snapshot() as tx:
         kinds = (cls for cls in TRAVELLING if cls is not Setting)
         return any(tx.find(cls, EVERYWHERE, limit=1) for cls in (*kinds, MemoryVersion))

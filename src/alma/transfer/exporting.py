@@ -1,4 +1,4 @@
-"""Export: everything a store holds, or what belongs to a scope, as one file of JSON lines."""
+"""Export a store, or the records of a scope, to a file of JSON lines."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """What an export wrote: the file, how many lines, and how many records of each kind."""
+    """A written export: file, number of lines, and records by kind."""
 
     path: Path
     lines: int
@@ -54,10 +54,10 @@ def export_store(
     force: bool = False,
     on_progress: OnProgress = lambda done, total: None,
 ) -> Exported:
-    """Write one consistent state of the store; a name that ends in .gz is compressed.
+    """Write a consistent export of the store; .gz files are compressed.
 
-    The file appears when it is complete. With a limited scope, the audit log and the settings stay behind: they
-    belong to the store, not to a project or a user.
+    The file appears when it is complete. With a limited scope, the audit log and the settings are not exported, because
+    they belong to the whole store.
     """
     target = Path(path)
     packed = target.suffix == ".gz"
@@ -69,7 +69,7 @@ def export_store(
 
 
 class _Export:
-    """Writes header, records, history, audit log and end."""
+    """Writes header, records, histories, audit log and footer."""
 
     def __init__(self, tx: Transaction, lines: LineWriter, scope: Scope, on_progress: OnProgress) -> None:
         self._tx = tx
@@ -121,7 +121,7 @@ class _Export:
 
 
 def version_document(version: MemoryVersion) -> JsonObject:
-    """A version without its number, which every store gives itself."""
+    """A version without its row number, which each store assigns."""
     return to_document(version, without={"id"})
 
 
@@ -136,7 +136,7 @@ def _parcel_line(parcel: Parcel) -> JsonObject:
 
 
 def _vector_document(part: RecordVector) -> JsonObject:
-    """Little-endian 32-bit floats in base64: a third of their size as decimal numbers, and exact."""
+    """Little-endian 32-bit floats in base64: exact, and a third of the size of decimal numbers."""
     return {"model": part.model, "part": part.part, "data": base64.b64encode(part.vector.to_bytes()).decode()}
 
 

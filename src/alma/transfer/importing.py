@@ -1,4 +1,4 @@
-"""Import: an export file enters a store, whole lines only, as often as one likes."""
+"""Import an export file into a store, and merge one store into another."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ IMPORTING = Attribution(reason="imported from an export file")
 
 @dataclass(frozen=True, slots=True)
 class ExportHeader:
-    """What an export file says about itself, once all of it was found to be whole."""
+    """The header of an export file whose lines were all verified."""
 
     path: Path
     lines: int
@@ -44,7 +44,7 @@ class ExportHeader:
 
 
 def verify_export(path: str | os.PathLike[str], limits: Limits = _LIMITS) -> ExportHeader:
-    """Read the whole file and check every line; a torn, edited or too long one is an error that names the line."""
+    """Verify every line of the file; an error names the first bad line."""
     file = Path(path)
     header: dict[str, Any] = {}
     end: dict[str, Any] | None = None
@@ -56,7 +56,7 @@ def verify_export(path: str | os.PathLike[str], limits: Limits = _LIMITS) -> Exp
             raise TransferError(file, number, "it comes after the line that says the file ends")
         end = line.get("end", end)
     if end is None:
-        raise TransferError(file, number + 1, "the file ends here, before the line that says so: it was torn")
+        raise TransferError(file, number + 1, "the file ends without its last line: it is truncated")
     return ExportHeader(
         file, number, header["embedding_model"], header["embedding_dim"], header["models"], end["counts"]
     )
@@ -71,11 +71,10 @@ def import_store(
     limits: Limits = _LIMITS,
     on_progress: OnProgress = lambda done, total: None,
 ) -> TransferReport:
-    """Store what an export file holds.
+    """Import an export file.
 
-    The file is checked as a whole before anything is written. A record that is new comes with its history; one that is
-    there already is replaced if the arriving one was changed later; one that says the same is left alone, so that
-    importing twice changes nothing. A dry run does everything and takes it back.
+    The whole file is verified before anything is written. New records arrive with their history; an existing record is
+    replaced if the arriving one was changed later. Importing twice changes nothing. A dry run is rolled back.
     """
     header = verify_export(path, limits)
     with undone(storage, by, only_if=dry_run):
@@ -93,7 +92,7 @@ def import_store(
 def _steps(
     path: Path, limits: Limits, arrival: Arrival, storage: StorageBackend, by: Attribution
 ) -> Iterator[tuple[int, Callable[[], None]]]:
-    """What to store, a batch of one kind at a time, with the number of its last line."""
+    """The steps of the import, one batch of one kind at a time, with the number of its last line."""
     for kind, number, lines in _batches(path, limits):
         cls = kind_named(kind)
         if "history" in lines[0]:
@@ -109,7 +108,7 @@ def _steps(
 
 
 def _batches(path: Path, limits: Limits) -> Iterator[tuple[str, int, list[dict[str, Any]]]]:
-    """The lines between header and end, in groups of one kind."""
+    """The lines between header and footer, in batches of one kind."""
     batch: list[dict[str, Any]] = []
     group: tuple[str, bool] | None = None
     number = 0
@@ -129,16 +128,16 @@ def _group(path: Path, number: int, line: Mapping[str, Any]) -> tuple[str, bool]
     try:
         cls = kind_named(line["kind"])
     except (KeyError, ValidationError) as exc:
-        raise TransferError(path, number, f"it holds no kind that this version of ALMA knows: {exc}") from exc
+        raise TransferError(path, number, f"unknown kind of record: {exc}") from exc
     if cls in STAYING:
-        # Whoever writes such a file could otherwise let themselves in.
-        raise TransferError(path, number, f"a record of the kind {line['kind']} belongs to one store and cannot come")
+        # An export file must not be able to create API keys.
+        raise TransferError(path, number, f"records of kind {line['kind']} belong to one store and are not imported")
     return line["kind"], "history" in line
 
 
 def _checked_header(path: Path, line: Mapping[str, Any]) -> dict[str, Any]:
     if line.get("format") != FORMAT:
-        raise TransferError(path, 1, "the file is no export of ALMA")
+        raise TransferError(path, 1, "the file is not an export of ALMA")
     if line.get("version") != FORMAT_VERSION:
         raise TransferError(
             path, 1, f"the export has format version {line.get('version')}, this ALMA reads {FORMAT_VERSION}"
@@ -158,7 +157,7 @@ def _parcel(cls: type[Record], line: Mapping[str, Any]) -> Parcel:
 def _take_events(
     storage: StorageBackend, events: Sequence[AuditEvent], by: Attribution, report: TransferReport
 ) -> None:
-    """Add the events that the log does not have yet: it is never rewritten; numbers and chains do not travel."""
+    """Append the events that the audit log lacks; numbers and hash chains are not imported."""
 
     def take(tx: Transaction) -> int:
         moments = {event.created_at for event in events}
@@ -195,12 +194,11 @@ def merge_stores(
     by: Attribution = MERGING,
     on_progress: OnProgress = lambda done, total: None,
 ) -> TransferReport:
-    """Bring what the source holds into the target; the source is only read.
+    """Merge the source into the target; the source is only read.
 
-    Of a record that both have, the one that was changed later is taken, and its counters are what both counted. Each
-    store's share of them is remembered, so that merging again, in either direction, adds nothing twice. A user,
-    project or other record that has a name which must be unique is taken for the one that has it here. The audit log
-    and the settings of the source stay with it.
+    Of a record in both stores the later change wins, and counters add up: each store's share is remembered, so that
+    merging again, in either direction, counts nothing twice. A record with a unique name is identified with the
+    target's record of that name. The audit log and the settings of the source are not merged.
     """
     if source is target:
         raise ConfigurationError("a store cannot be merged into itself")
@@ -228,5 +226,5 @@ def _bring(tx: Transaction, arrival: Arrival, on_progress: OnProgress) -> None:
 def _ledger(source: StorageBackend, target: StorageBackend, *, dry_run: bool) -> MergeLedger:
     mine = store_id(target)
     theirs = store_id(source, make=not dry_run)
-    # A copy came with the name of its original; from now on it has its own.
+    # The copy of a store has the name of its original and needs a new one.
     return MergeLedger(rename_store(target) if mine == theirs else mine, source, theirs)

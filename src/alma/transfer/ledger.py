@@ -1,4 +1,4 @@
-"""The ledger of merges: whether and how counters add up, and what both stores said when they were last merged."""
+"""The merge ledger: each store's share of counters, and the state of records at the last merge."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _EVERYWHERE = Scope.everywhere()
 
 
 def store_id(storage: StorageBackend, *, make: bool = True) -> str:
-    """The name that a store has among others, given when it is first asked for; a passing one where it is not kept."""
+    """The id of a store in merges, created on first use; a temporary one if it must not be stored."""
     known = storage.get(Setting, STORE_ID, _EVERYWHERE)
     if known is not None or not make:
         return new_id() if known is None else known.value
@@ -39,14 +39,14 @@ def store_id(storage: StorageBackend, *, make: bool = True) -> str:
 
 
 def rename_store(storage: StorageBackend) -> str:
-    """Give a store that was copied with its name a name of its own."""
+    """Give a copied store a new id."""
     named = Setting(key=STORE_ID, value=new_id(), description="What other stores call this one in merges")
     storage.save(named)
     return named.value
 
 
 class Entry:
-    """What is known about one record; in an import, nothing, and the counters are those of the record taken."""
+    """Nothing is known about the record: the counters of the stored record are used (import)."""
 
     def counted(self, old: Record | None, new: Record, base: Record | None, keep: Record | None = None) -> Record:
         """The record to store, with its counters."""
@@ -60,12 +60,12 @@ class Entry:
 
 
 class Ledger:
-    """Keeps no books: what arrives is taken as it is, even if it was deleted here."""
+    """No ledger (import): arriving records are stored even if they were deleted here."""
 
     undoes_deletions = True
 
     def entries(self, tx: Transaction, spec: RecordSpec, parcels: Sequence[Parcel]) -> Mapping[str, Entry]:
-        """What is known about each of these records, by its id in the store that they arrive in."""
+        """The ledger entries of these records, by their id in the target store."""
         return {parcel.record.key: _PLAIN for parcel in parcels}
 
     def note(
@@ -76,7 +76,7 @@ class Ledger:
         entries: Mapping[str, Entry],
         changed: Collection[str],
     ) -> None:
-        """Remember records as they arrived and as they were stored; `changed` are those no common history tells of."""
+        """Record the state of merged records; `changed` are those without a common history."""
 
 
 _PLAIN = Entry()
@@ -85,7 +85,7 @@ NO_LEDGER = Ledger()
 
 @dataclass(slots=True)
 class MergeEntry(Entry):
-    """What both stores remember of one record."""
+    """What both stores know about one record."""
 
     target_id: str
     source_id: str
@@ -115,7 +115,7 @@ class MergeEntry(Entry):
 
 
 class MergeLedger(Ledger):
-    """Keeps the books of a merge from one store into another; what was deleted here later stays so."""
+    """The ledger of a merge; records deleted here later stay deleted."""
 
     undoes_deletions = False
 
@@ -159,7 +159,7 @@ class MergeLedger(Ledger):
     def _marks(
         self, spec: RecordSpec, key: str, entry: MergeEntry, arrived: Record, stored: Record, changed: bool
     ) -> list[MergeMark]:
-        """Only what is new to remember: a merge that brought nothing writes nothing."""
+        """Only new marks: a merge without changes writes nothing."""
         shares: dict[str, dict[str, float]] = dict(entry.shares or {})
         said, result = content_digest(arrived), content_digest(stored)
         if changed or said != result or entry.mark is not None:
@@ -184,13 +184,13 @@ class MergeLedger(Ledger):
 
 
 def _same_birth(old: Record, new: Record) -> bool:
-    """Whether two records of one id were made by the same act, as in a store and its copy."""
+    """Whether two records with one id were created by the same write, as in a copied store."""
     born = getattr(old, "created_at", None)
     return born is not None and not old.spec.versioned and born == getattr(new, "created_at", None)
 
 
 def _lower(old: Record, new: Record) -> Record:
-    """Of a kind without history: what both have at least, since nothing tells what they had when they were one."""
+    """For a kind without history: the lower counters, as the state when the stores were one."""
     low = {name: min(getattr(old, name) or 0, getattr(new, name) or 0) for name in counters_of(old.spec)}
     return old.replace(**low)
 
@@ -200,15 +200,15 @@ def _number(spec: RecordSpec, name: str, value: float) -> float:
 
 
 Shares = dict[str, dict[str, float]]
-"""For each store, how much of each counter came from it."""
+"""Each store's share of the counters."""
 _NUMBERS = (FieldType.INTEGER, FieldType.FLOAT)
 READ_AT = ("last_accessed_at", "last_active_at")
-"""Reading changes these; that is no change of what a record says."""
+"""Fields that reading changes; not a change of content."""
 
 
 @cache
 def counters_of(spec: RecordSpec) -> tuple[str, ...]:
-    """The fields that count how often or how long something happened: `*_count` and `time_spent_ms`."""
+    """The counter fields: `*_count` and `time_spent_ms`."""
     return tuple(
         each.name
         for each in spec.stored
@@ -217,13 +217,13 @@ def counters_of(spec: RecordSpec) -> tuple[str, ...]:
 
 
 def content_digest(record: Record) -> str:
-    """What a record says, apart from how often and when it was used."""
+    """A hash of a record's content, without counters and access times."""
     return digest(record, without={*counters_of(record.spec), *READ_AT})
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """What the counters of a record add up to, and what to remember of where they came from."""
+    """The joined counters of a record, and the shares to remember."""
 
     totals: Mapping[str, float]
     shares: Shares
@@ -231,7 +231,7 @@ class Joined:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """The marks of some records in one store, by record and by the store that they are about."""
+    """The merge marks of records, by record and store."""
 
     by_record: Mapping[str, Mapping[str, MergeMark]] = field(default_factory=dict)
 
@@ -243,7 +243,7 @@ class Marks:
 
 
 def marks_of(tx: Transaction, kind: str, keys: Sequence[str]) -> Marks:
-    """What a store remembers of these records' merges."""
+    """The merge marks of these records."""
     found: dict[str, dict[str, MergeMark]] = defaultdict(dict)
     where = And(In("record_id", keys), Compare("kind", "eq", kind))
     for mark in tx.find(MergeMark, _EVERYWHERE, where):
@@ -252,7 +252,7 @@ def marks_of(tx: Transaction, kind: str, keys: Sequence[str]) -> Marks:
 
 
 def mark_id(kind: str, key: str, origin: str) -> str:
-    """The id of the one mark that a record has about another store."""
+    """The id of a record's mark about another store."""
     return hashlib.sha256("\x00".join((kind, key, origin)).encode()).hexdigest()[:32]
 
 
@@ -265,11 +265,10 @@ def joined(
     of_source: Shares,
     base: Record | None,
 ) -> Joined:
-    """The counters of a record that stands in both stores, or so far in the source alone.
+    """Join the counters of a record from two stores.
 
-    Every store's share only grows, so the larger of two statements about it is the later one, in whatever order and how
-    often stores are merged. `base` is what the record was when the two stores last were one, where that is known: that
-    part is in both and counts once.
+    Each store's share only grows, so the larger of two values is the later one, in any order and number of merges.
+    `base` is the record at the time when the stores were one, if known: this part counts once.
     """
     names = counters_of(new.spec)
     known = _with_own(source_id, new, of_source, names)
@@ -286,7 +285,7 @@ def joined(
 
 
 def shared_version(mine: Sequence[MemoryVersion], theirs: Sequence[MemoryVersion]) -> MemoryVersion | None:
-    """The newest version that both histories of a record have, as theirs has it: when the two stores were one."""
+    """The newest version that both histories have, which is the common base of the two stores."""
     known = {_identity(row) for row in mine}
     return next((row for row in reversed(theirs) if _identity(row) in known), None)
 
@@ -296,7 +295,7 @@ def _identity(row: MemoryVersion) -> tuple[int, str, str]:
 
 
 def _with_own(store_id: str, record: Record, marks: Shares, names: Iterable[str]) -> Shares:
-    """Every store's share, the own one being what the others leave of the total."""
+    """All shares; a store's own share is the total minus the others."""
     shares = {origin: share for origin, share in marks.items() if origin != store_id}
     own = {
         name: max(0, (getattr(record, name) or 0) - sum(share.get(name, 0) for share in shares.values()))

@@ -1,4 +1,4 @@
-"""The export file: one JSON object a line, each sealed with a check over itself and everything before it."""
+"""The export file format: JSON lines with a running checksum, size limits, and atomic writing."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ MEGABYTE = 1 << 20
 
 
 class LimitExceeded(Exception):
-    """Why a file is larger than it may be, and what to do about it; the reader adds where."""
+    """A file exceeds a limit; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What an import takes: a line, row or element of `row_bytes`, and `unpacked_bytes` out of a compressed file."""
+    """Limits of an import: bytes per line, row or element, and bytes unpacked from a compressed file."""
 
     row_bytes: int = 256 * MEGABYTE
     unpacked_bytes: int = 16 * 1024 * MEGABYTE
@@ -44,7 +44,7 @@ class Limits:
                 raise ValidationError("import", name, value, "must be a whole number of at least 1")
 
     def check_row(self, size: int) -> None:
-        """Refuse a line, row or element of this size."""
+        """Raise LimitExceeded for a line, row or element of this size."""
         if size > self.row_bytes:
             raise LimitExceeded(
                 f"it is longer than {_shown(self.row_bytes)}, the most that is read at once; nothing was imported: "
@@ -52,7 +52,7 @@ class Limits:
             )
 
     def check_unpacked(self, size: int) -> None:
-        """Refuse a compressed file that unpacks to this size."""
+        """Raise LimitExceeded for a compressed file that unpacks to this size."""
         if size > self.unpacked_bytes:
             raise LimitExceeded(
                 f"it unpacks to more than {_shown(self.unpacked_bytes)}, the most that is taken; nothing was "
@@ -60,7 +60,7 @@ class Limits:
             )
 
     def lines(self, file: BinaryIO, *, packed: bool = False) -> Iterator[bytes]:
-        """The lines of a file, none held that is longer than it may be."""
+        """The lines of a file, each within the limit."""
         total = 0
         while line := file.readline(self.row_bytes + 1):
             total += len(line)
@@ -71,7 +71,7 @@ class Limits:
 
 
 UNLIMITED = Limits(1 << 62, 1 << 62)
-"""For a backup, which is the operator's own file."""
+"""For backups, which the operator trusts."""
 
 
 def _shown(size: int) -> str:
@@ -83,19 +83,19 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circ
 
 
 class Seal:
-    """The running check of a file: what a line's check must be depends on every line before it."""
+    """The running checksum: a line's checksum depends on all lines before it."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
 
     def of(self, body: bytes) -> bytes:
-        """The check of the next line."""
+        """The checksum of the next line."""
         self._hash.update(body)
         return self._hash.hexdigest()[:16].encode()
 
 
 class LineWriter:
-    """Writes sealed lines."""
+    """Writes lines with checksums."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -109,17 +109,17 @@ class LineWriter:
 
 
 def read_lines(path: Path, limits: Limits = UNLIMITED) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every line's number and object; a line that is not as it was written is an error that names it."""
+    """The number and object of every line; an error names a line whose checksum is wrong."""
     seal = Seal()
     number = 0
     with opened(path) as file:
         for number, line in _numbered(path, file, limits):
             body, mark, check = line.rpartition(_CHECK)
             if not mark or not line.endswith(b'"}\n'):
-                raise TransferError(path, number, "it is no whole line of an export: the file was torn or edited")
+                raise TransferError(path, number, "it is not a whole line of an export: the file was cut or edited")
             if check[:-3] != seal.of(body):
                 raise TransferError(
-                    path, number, "it does not match its check: this line, or one before it, was edited or lost"
+                    path, number, "its checksum is wrong: this line, or one before it, was edited or lost"
                 )
             yield number, _decoded(path, number, body)
     if not number:
@@ -134,7 +134,7 @@ def _numbered(path: Path, file: BinaryIO, limits: Limits) -> Iterator[tuple[int,
     except LimitExceeded as exc:
         raise TransferError(path, number + 1, str(exc)) from None
     except (EOFError, gzip.BadGzipFile) as exc:
-        raise TransferError(path, number + 1, f"the compressed file was torn: {exc}") from exc
+        raise TransferError(path, number + 1, f"the compressed file is truncated: {exc}") from exc
 
 
 def _decoded(path: Path, number: int, body: bytes) -> dict[str, Any]:
@@ -151,7 +151,7 @@ def _is_packed(path: Path) -> bool:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file to read, unpacked where its name ends in .gz."""
+    """The file for reading, unpacked if its name ends in .gz."""
     try:
         file: BinaryIO = cast(BinaryIO, gzip.GzipFile(path)) if _is_packed(path) else path.open("rb")
     except FileNotFoundError:
@@ -164,11 +164,11 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def written(path: Path, *, force: bool) -> Iterator[Path]:
-    """A new file beside the one that is meant, which it becomes when all went well."""
+    """A temporary file that replaces the target when it is complete."""
     if path.exists() and not force:
-        raise ConflictError(f"{path} exists already; choose another name, or overwrite it with --force")
+        raise ConflictError(f"{path} exists; choose another name, or overwrite it with --force")
     if not path.parent.is_dir():
-        raise ConfigurationError(f"there is no folder {path.parent} to write {path.name} into")
+        raise ConfigurationError(f"there is no directory {path.parent} to write {path.name} into")
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         make_private(new)
@@ -194,7 +194,7 @@ def _sync(path: Path) -> None:
 
 @contextmanager
 def line_writer(path: Path, *, packed: bool) -> Iterator[LineWriter]:
-    """Writes lines into a new file."""
+    """A writer of lines into a new file."""
     with path.open("wb") as plain:
         if not packed:
             yield LineWriter(plain)

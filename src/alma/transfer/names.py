@@ -1,4 +1,4 @@
-"""Names that only one record may have: who arrives under a taken one is taken for the one who has it."""
+"""Resolve unique names: an arriving record whose unique name is taken is identified with its holder."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from alma.transfer.parcels import EVERYWHERE, Parcel
 from alma.transfer.report import Refused, Renamed, TransferReport
 
 _HOLDS = {"user_id": "user", "created_by": "user", "updated_by": "user", "project_id": "project"}
-"""Fields that hold the ids of kinds which are known by a name, too."""
+"""Reference fields to kinds with unique names."""
 
 
 class Names:
-    """Which arriving ids stand for which stored ones."""
+    """The stored ids of arriving ids."""
 
     def __init__(self, ids: Mapping[str, Mapping[str, str]] | None = None) -> None:
         self._ids = {kind: dict(some) for kind, some in (ids or {}).items()}
@@ -28,7 +28,7 @@ class Names:
     def settled(
         self, tx: Transaction, cls: type[Record], parcels: Sequence[Parcel], report: TransferReport
     ) -> list[Parcel]:
-        """The parcels with the ids that their records have in this store; one that fits nowhere is refused."""
+        """The parcels with their ids in this store; conflicting ones are refused."""
         known = [self._readdressed(parcel) for parcel in parcels]
         holders = {
             rule.name: holders_of(tx, cls, rule, [parcel.record for parcel in known]) for rule in cls.spec.unique
@@ -84,7 +84,7 @@ class Names:
 def holders_of(
     tx: Transaction, cls: type[Record], rule: Unique, records: Iterable[Record]
 ) -> Mapping[tuple[Any, ...], str]:
-    """Which stored record has which values of a rule, for the values that arrive."""
+    """The stored records that hold the arriving unique values."""
     wanted = {values for record in records if (values := unique_values(rule, record))}
     if not wanted:
         return {}
@@ -95,7 +95,7 @@ def holders_of(
 
 
 def unique_values(rule: Unique, record: Record) -> tuple[Any, ...]:
-    """What must be unique of a record; nothing where a missing value makes it unique anyway."""
+    """The unique values of a record; empty if one is missing."""
     values = tuple(getattr(record, name) for name in rule.fields)
     return () if None in values and not rule.nulls_equal else values
 

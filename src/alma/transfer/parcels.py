@@ -1,4 +1,4 @@
-"""Parcels: a record as it travels from one store to another, with its vectors of every model and its history."""
+"""Export parcels: a record with all its vectors and its history, as it moves between stores."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from alma.storage.document import to_document
 PAGE = 500
 EVERYWHERE = Scope.everywhere()
 STORE_ID = "store_id"
-# A store's own name must not travel: the other store would take itself for this one.
+# The store's own id is not exported, or the other store would take itself for this one.
 _STAYS = Compare("key", "ne", STORE_ID)
 _OWNERS = {"user_id": "user", "project_id": "project", "session_id": "session"}
 
 
 @dataclass(frozen=True, slots=True)
 class Parcel:
-    """A record without its vector field, every vector it has, and its versions, oldest first.
+    """A record without its vector field, its vectors of all models, and its versions, oldest first.
 
-    `left_as` is the id under which it left, where the store that it arrives in knows it by another.
+    `left_as` is its id in the source store, if that differs.
     """
 
     record: Record
@@ -40,13 +40,13 @@ class Parcel:
 
 
 def digest(record: Record, without: Iterable[str] = ()) -> str:
-    """A short text that two records share if they say the same, some fields aside."""
+    """A hash that is equal for records with equal content, without some fields."""
     document = to_document(record, without={*without, *_vector_fields(record.spec)})
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def bare(record: Record) -> Record:
-    """The record without its vector, which travels beside it."""
+    """The record without its vector, which is exported separately."""
     name = record.spec.vector_field
     if name is None or getattr(record, name) is None:
         return record
@@ -56,7 +56,7 @@ def bare(record: Record) -> Record:
 def pages(
     tx: Transaction, cls: type[Record], scope: Scope, *, history: bool = True, vectors: bool = True
 ) -> Iterator[list[Parcel]]:
-    """The records of one kind that belong to the scope, by id, some hundred at a time."""
+    """The records of one kind in the scope, by id, in pages."""
     where = belonging(cls.spec, scope)
     if where is None:
         return
@@ -72,7 +72,7 @@ def pages(
 
 
 def count(tx: Transaction, cls: type[Record], scope: Scope) -> int:
-    """How many records of one kind belong to the scope."""
+    """The number of records of one kind in the scope."""
     where = belonging(cls.spec, scope)
     if where is None:
         return 0
@@ -82,7 +82,7 @@ def count(tx: Transaction, cls: type[Record], scope: Scope) -> int:
 
 
 def histories_of_the_deleted(tx: Transaction, scope: Scope) -> Iterator[list[MemoryVersion]]:
-    """The versions of records that are gone, record by record."""
+    """The histories of deleted records."""
     deleted = Compare("change_type", "eq", str(ChangeType.DELETED))
     after: Cursor | None = None
     while True:
@@ -99,7 +99,7 @@ def _histories_that_ended(
 ) -> Iterator[list[MemoryVersion]]:
     rows = versions_of(tx, cls.spec, [row.memory_id for row in ended])
     for row in ended:
-        # A record may have been deleted more than once; its last end stands for all of them.
+        # A record that was deleted several times has one history.
         if rows[row.memory_id][-1].id == row.id:
             inside = _seen(cls, rows[row.memory_id], None, scope)
             if inside:
@@ -107,14 +107,14 @@ def _histories_that_ended(
 
 
 def audit_pages(tx: Transaction) -> Iterator[list[AuditEvent]]:
-    """The whole audit log, in order."""
+    """The whole audit log in order."""
     after: Cursor | None = None
     while page := tx.find(AuditEvent, EVERYWHERE, limit=PAGE, after=after):
         yield page
         after = Cursor.after(page[-1])
 
 
-# A key opens the store that it was made for, and an answer was given by it.
+# API keys and stored responses belong to one store.
 STAYING: tuple[type[Record], ...] = (ApiKey, KeptAnswer)
 TRAVELLING: tuple[type[Record], ...] = tuple(cls for cls in KINDS if not cls.spec.append_only and cls not in STAYING)
 
@@ -123,10 +123,10 @@ TRAVELLING: tuple[type[Record], ...] = tuple(cls for cls in KINDS if not cls.spe
 
 
 def belonging(spec: RecordSpec, scope: Scope) -> Predicate | None:
-    """What records of a kind must fulfil to belong to a scope; None where none of the kind can.
+    """The predicate for records of a kind in a scope; None if no record of the kind can be.
 
-    A kind belongs by its own fields; a user, a project or a session by being the one that the scope names; what only
-    hangs on other records, as a relationship does, by those (see `_is_whole`).
+    A kind belongs to a scope by its own fields, users, projects and sessions by being the named one, and dependent
+    kinds such as relationships by the records they reference (see `_is_whole`).
     """
     if scope.unlimited:
         return _STAYS if spec.kind == Setting.spec.kind else EVERYTHING
@@ -152,7 +152,7 @@ def _hangs_on_others(spec: RecordSpec, scope: Scope) -> bool:
 
 
 def _is_whole(tx: Transaction, record: Record, scope: Scope) -> bool:
-    """Whether everything that a record of a limited scope hangs on belongs to the scope as well."""
+    """Whether all records that a record depends on are in the scope as well."""
     spec = record.spec
     if scope.unlimited or not _hangs_on_others(spec, scope):
         return True
@@ -188,7 +188,7 @@ def _packed(
 
 
 def versions_of(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> Mapping[str, list[MemoryVersion]]:
-    """The versions of records, oldest first; none of a kind that keeps none."""
+    """The versions of records, oldest first; none for kinds without history."""
     found: dict[str, list[MemoryVersion]] = defaultdict(list)
     if not spec.versioned or not keys:
         return found
@@ -201,7 +201,7 @@ def versions_of(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> Mappi
 def _seen(
     cls: type[Record], rows: Sequence[MemoryVersion], current: Record | None, scope: Scope
 ) -> list[MemoryVersion]:
-    """The versions of a record that lay inside the scope, as they are stored."""
+    """The versions of a record that were in the scope."""
     if scope.unlimited:
         return list(rows)
     where = belonging(cls.spec, scope)

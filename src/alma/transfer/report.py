@@ -1,4 +1,4 @@
-"""What a transfer did, row by row where it did not simply store what came."""
+"""The report of an import or merge: counts, conflicts, renamed and refused records."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from alma.model.fields import JsonObject
 
 OnProgress = Callable[[int, int], object]
-"""Told how much is done, and of how much."""
+"""Progress callback: records done, and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A record that both stores changed, with what each of them says and whose word was taken."""
+    """A record that both stores changed, with both contents and which one was taken."""
 
     kind: str
     id: str
@@ -26,7 +26,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Renamed:
-    """A record that stands in the store under another id, found by what must be unique."""
+    """A record identified with a stored one by a unique name."""
 
     kind: str
     id: str
@@ -36,7 +36,7 @@ class Renamed:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A record, or some of its vectors, that could not be taken, and why."""
+    """A record, or a vector of it, that was refused, and why."""
 
     kind: str
     id: str
@@ -45,7 +45,7 @@ class Refused:
 
 @dataclass(slots=True)
 class TransferReport:
-    """How many records of each kind were new, changed, already there, or left as the store has them."""
+    """Counts of new, changed, unchanged and kept records by kind, and lists of special cases."""
 
     new: Counter[str] = field(default_factory=Counter)
     changed: Counter[str] = field(default_factory=Counter)
@@ -58,7 +58,7 @@ class TransferReport:
     dry_run: bool = False
 
     def add(self, other: TransferReport) -> None:
-        """Take in what one batch did."""
+        """Add the report of a batch."""
         for name in ("new", "changed", "unchanged", "kept"):
             getattr(self, name).update(+getattr(other, name))
         self.vectors += other.vectors

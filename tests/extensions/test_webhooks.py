@@ -279,7 +279,7 @@ def test_closing_ends_in_time_whatever_waits(
     started = time.monotonic()
     manager.close(0.2)
     assert time.monotonic() - started < 5
-    assert "events were not sent before the end" in caplog.text
+    assert "events were not delivered before the end" in caplog.text
 
 
 def test_events_beyond_the_queue_are_dropped_and_counted(
@@ -461,7 +461,7 @@ def test_with_storage_a_store_that_was_closed_is_logged(
         ({"retry_count": -1}, "retry_count must be a number of at least 0"),
         ({"headers": {"X": "a\r\nY: b"}}, "must be one line"),
         ({"headers": {"X": "12 €"}}, "letters that HTTP can send"),
-        ({"headers": {"X Y:": "a"}}, "is no name of a header"),
+        ({"headers": {"X Y:": "a"}}, "is not a valid header name"),
         ({"url": "https://ana:secret@example.com"}, "must have no user and password"),
         ({"headers": {"x-alma-signature": "mine"}}, "is written by ALMA"),
     ],

@@ -412,7 +412,7 @@ def test_the_doctor_says_what_is_wrong_and_what_to_do(folder: Path) -> None:
     assert (lacking.returncode, "→ alma reembed" in lacking.stdout) == (0, True)
     config = Path(".alma/config.yaml")
     config.write_text(config.read_text() + "\n  retrieval: {cache: redis}\n  redis: {url: 'redis://127.0.0.1:1/0'}\n")
-    assert "the Redis server does not answer" in run("doctor").stdout
+    assert "the Redis server does not respond" in run("doctor").stdout
     config.write_text("alma: {project_id: shop, judge: strict}")
     assert "ok    judge          strict: only equal texts are the same" in run("doctor").stdout
     config.write_text("alma: {project_id: shop, judge: llm}")

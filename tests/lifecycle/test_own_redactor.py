@@ -199,10 +199,10 @@ def test_what_is_no_redactor_is_an_error(tmp_path: Path) -> None:
     [
         (
             {"patterns": [{"name": "badge", "pattern": "badge-("}]},
-            r"redaction.patterns.0.pattern is no regular expression: ",
+            r"redaction.patterns.0.pattern is not a valid regular expression: ",
         ),
         ({"patterns": [{"name": "badge", "pattern": "x*"}]}, r"redaction.patterns.0.pattern .*empty text"),
-        ({"patterns": [{"name": "My Badge", "pattern": "x"}]}, r"redaction.patterns.0.name must be small letters"),
+        ({"patterns": [{"name": "My Badge", "pattern": "x"}]}, r"redaction.patterns.0.name must be lowercase letters"),
         ({"patterns": [{"name": "badge"}]}, r"redaction.patterns.0.pattern is missing"),
         (
             {"patterns": [{"name": "b", "patern": "x"}]},

@@ -89,7 +89,7 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
             "storage is 'PostgreSQL', which is not known; did you mean postgres?",
         ),
         ({"project_id": 5}, "project_id must be text, in quotes if it looks like something else, not 5"),
-        ({"project_id": "p", "agents": ["helena"]}, "agents must be a section with keys of its own"),
+        ({"project_id": "p", "agents": ["helena"]}, "agents must be a section with keys"),
         ({"project_id": "p", "agents": {"a": {"can_learn": "x"}}}, "agents.a.can_learn must be a list"),
         (
             {"project_id": "p", "retrieval": {"scoring_weights": {"similarty": 1}}},
@@ -98,13 +98,13 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "retrieval": {"scoring_weights": {"recency": -1}}}, "retrieval.scoring_weights.recency"),
         (
             {"project_id": "p", "agents": {"helena": {"share_with": ["vctor"]}, "victor": {}}},
-            "agents.helena.share_with names 'vctor', which is no agent here; did you mean victor?",
+            "agents.helena.share_with names the unknown agent 'vctor'; did you mean victor?",
         ),
         (
             {"project_id": "p", "agents": {"helena": {}, "victor": {"inherit_from": ["Helana"]}}},
-            "agents.victor.inherit_from names 'Helana', which is no agent here; did you mean helena?",
+            "agents.victor.inherit_from names the unknown agent 'Helana'; did you mean helena?",
         ),
-        ({"project_id": "p", "agents": {"helena": {}, "Helena": {}}}, "'helena' and 'Helena' are one agent"),
+        ({"project_id": "p", "agents": {"helena": {}, "Helena": {}}}, "'helena' and 'Helena' are the same agent"),
         ({"project_id": 7}, "project_id"),
         ({"project_id": None}, "project_id must be text, in quotes if it looks like something else, not nothing"),
         ({"project_id": date(2024, 1, 31)}, "in quotes if it looks like something else, not 2024-01-31"),
@@ -115,7 +115,7 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "agents": {"": {}}}, "a name under agents must have 1 to 200 characters (got '')"),
         ({"project_id": "p", "agents": {True: {}}}, "a name under agents must be text, in quotes if it looks like"),
         ({"project_id": "p", "agents": {"a": {"can_learn": [" "]}}}, "agents.a.can_learn.0 must have 1 to 200"),
-        ({"project_id": "${KEYVAULT:}"}, "project_id: ${KEYVAULT:} names no secret"),
+        ({"project_id": "${KEYVAULT:}"}, "project_id: ${KEYVAULT:} is not a secret name"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "vault.azure.net"}}, "begins with https://"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": 5}}, "set azure.key_vault_url"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "${NO_SUCH}"}}, "azure.key_vault_url: the env"),
@@ -163,7 +163,7 @@ def test_who_shares_is_found_whatever_the_case_of_its_name() -> None:
 
 def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_bytes("# a name\nproject_id: café".encode("latin-1"))
-    with pytest.raises(ConfigurationError, match=r"is not written in UTF-8, as line 2 shows; save it as such$"):
+    with pytest.raises(ConfigurationError, match=r"is not UTF-8 \(line 2\); save it as UTF-8$"):
         load_settings(tmp_path / "c.yaml")
 
 
@@ -181,7 +181,7 @@ def test_a_path_that_no_file_can_have_is_one_sentence() -> None:
         ),
         ("a: 'b\n", "while scanning a quoted scalar (line 1, column 4), found unexpected end of the file (line 2, col"),
         ("a: b\n---\nc: d\n", "but found another document (line 2, column 1)"),
-        ("a: \0\n", "it has a character that text does not have (number 4 of the file)"),
+        ("a: \0\n", "it contains an invalid character (number 4 of the file)"),
         ("a: !!python/name:os.system\n", "could not determine a constructor for the tag"),
     ],
 )
@@ -270,7 +270,7 @@ def test_a_reference_that_does_not_end_is_an_error() -> None:
 
 def test_a_key_that_stands_twice_is_an_error(file: Path) -> None:
     file.write_text("alma:\n  project_id: one\n  project_id: another\n")
-    with pytest.raises(ConfigurationError, match=r"'project_id' stands twice.*line 3"):
+    with pytest.raises(ConfigurationError, match=r"'project_id' is a duplicate key.*line 3"):
         ALMA.from_config(file)
 
 
@@ -282,7 +282,7 @@ def test_two_keys_that_a_reference_makes_one_are_an_error(monkeypatch: pytest.Mo
 
 def test_a_tab_is_answered_by_what_to_write(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("alma:\n\tproject_id: p\n")
-    with pytest.raises(ConfigurationError, match=r"line 2.*write spaces where the tab stands$"):
+    with pytest.raises(ConfigurationError, match=r"line 2.*replace the tab by spaces$"):
         load_settings(tmp_path / "c.yaml")
 
 
@@ -327,7 +327,7 @@ def test_a_secret_comes_from_the_vault() -> None:
 
 def test_the_address_of_the_vault_may_stand_in_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ALMA_TEST_VAULT", "not-there")
-    with pytest.raises(ConfigurationError, match="begins with https://, which 'not-there' does not"):
+    with pytest.raises(ConfigurationError, match="must begin with https://, unlike 'not-there'"):
         settings_from({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "${ALMA_TEST_VAULT}"}})
 
 
@@ -414,7 +414,7 @@ def test_cosmos_says_that_it_cannot_be_opened_and_where_that_is_written(file: Pa
 
 @pytest.mark.parametrize("path", ["", "  "])
 def test_a_configuration_without_a_name_is_told(path: str) -> None:
-    with pytest.raises(ConfigurationError, match="must be named by its path, not be"):
+    with pytest.raises(ConfigurationError, match="must be given as a path, not as"):
         ALMA.from_config(path)
 
 

@@ -1,4 +1,4 @@
-"""Wiring: the one place that knows which class keeps which store, makes the vectors or remembers answers."""
+"""Wiring: the only package that knows the concrete classes of stores, embedders, caches, models and indexes."""
 
 from __future__ import annotations
 

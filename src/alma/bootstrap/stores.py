@@ -1,4 +1,4 @@
-"""Wiring of stores: which class keeps what a path or URL names, and which index suits it."""
+"""Open stores by path or URL, choose their vector index, and migrate, re-embed, restore and partition them."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:pa
 
 
 def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **options: Any) -> StorageBackend:
-    """The store behind a path or URL: an SQLite file, `file://` a folder of JSON, `postgresql://` a database.
+    """Open a store by path or URL: an SQLite file, `file://` a directory of JSON, `postgresql://` a database.
 
-    `memory://` is a new store that lasts as long as the object.
+    `memory://` is a new store in memory, which lasts as long as the object.
     """
     if not isinstance(store, str):
         if not isinstance(store, os.PathLike):
-            raise ConfigurationError(f"the store must be named, not be {shown(store)}: {_FORMS}")
+            raise ConfigurationError(f"the store must be a path or URL, not {shown(store)}: {_FORMS}")
         store = os.fspath(store)
     if store == IN_MEMORY:
         from alma.storage.in_memory import InMemoryStorage
@@ -74,7 +74,7 @@ class StoreUser(Closeable):
 
 
 def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
-    """A store opened for the model that most of its vectors are of; one without vectors for `new_model`."""
+    """Open a store for the embedding model of most of its vectors; a store without vectors for `new_model`."""
     options = in_schema(store, schema)
     storage = open_storage(store, **options)
     model = _main_model(storage) or new_model
@@ -85,7 +85,7 @@ def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int]
 
 
 def open_existing(store: str, schema: str = "public") -> StorageBackend:
-    """A store that must be there already, opened for its own model."""
+    """Open an existing store for its own embedding model."""
     require_existing(store)
     return open_as_it_is(store, schema)
 
@@ -94,7 +94,7 @@ def open_existing(store: str, schema: str = "public") -> StorageBackend:
 def open_target(
     store: str, schema: str = "public", new_model: tuple[str, int] | None = None, *, dry_run: bool = False
 ) -> Iterator[StorageBackend]:
-    """A store to bring something into, made where there is none; a dry run makes a passing one instead."""
+    """Open a store to import into, creating it if needed; a dry run uses a temporary store."""
     if not dry_run or store_exists(store):
         with open_as_it_is(store, schema, new_model) as storage:
             yield storage
@@ -125,7 +125,7 @@ def _main_model(storage: StorageBackend) -> tuple[str, int] | None:
 def open_vector_index(
     storage: StorageBackend, model: str | None = None, progress: Callable[[int, int], None] | None = None
 ) -> VectorIndex:
-    """The index that suits a store: mapped files beside an SQLite file, the server's own, or an exact scan."""
+    """The vector index of a store: mapped files beside an SQLite file, the server's index, or an exact scan."""
     from alma.storage.base import Capability
 
     path = getattr(storage, "path", None)
@@ -139,21 +139,21 @@ def open_vector_index(
 
 
 def store_exists(store: str) -> bool:
-    """Whether there is something where a store in files would be; whether a server has one shows when it is opened."""
+    """Whether a store in files exists; for a server, True."""
     if is_postgres(store):
         return True
     return file_folder(store).is_dir() if store.startswith(FILE_SCHEME) else sqlite_path(store).is_file()
 
 
 def require_existing(store: str) -> None:
-    """Refuse a store in files that is not there, where opening it would make a new one."""
+    """Raise ConfigurationError if a store in files does not exist."""
     if not store_exists(store):
         place = file_folder(store) if store.startswith(FILE_SCHEME) else sqlite_path(store)
         raise ConfigurationError(f"there is no store at {place}")
 
 
 def is_same_store(one: str, other: str) -> bool:
-    """Whether two names stand for the same place."""
+    """Whether two names mean the same store."""
     if is_postgres(one) or is_postgres(other):
         return one == other
     places = (Path(each.removeprefix(FILE_SCHEME).removeprefix(_SQLITE_SCHEME)).resolve() for each in (one, other))
@@ -167,36 +167,36 @@ def is_sqlite(store: str | os.PathLike[str]) -> bool:
 
 
 def is_postgres(store: str) -> bool:
-    """Whether a store is on a server."""
+    """Whether a store is a PostgreSQL database."""
     return store.startswith(_POSTGRES_SCHEMES)
 
 
 def in_schema(store: str, schema: str) -> dict[str, Any]:
-    """The schema as an option of a store that has one."""
+    """The schema as an option, for stores that have one."""
     return {"schema": schema} if is_postgres(store) else {}
 
 
 def sqlite_path(store: str) -> Path:
-    """The file that an SQLite store is in."""
+    """The path of an SQLite store."""
     if "://" in store and not store.startswith(_SQLITE_SCHEME):
-        raise ConfigurationError(f"{store.partition('://')[0]!r} is no store that ALMA knows; give {_FORMS}")
+        raise ConfigurationError(f"unknown kind of store {store.partition('://')[0]!r}; give {_FORMS}")
     return _path_in(store, _SQLITE_SCHEME)
 
 
 def file_folder(store: str) -> Path:
-    """The folder that a store of JSON files is in."""
+    """The directory of a store of JSON files."""
     return _path_in(store, FILE_SCHEME)
 
 
 def _path_in(store: str, scheme: str) -> Path:
     path = store.removeprefix(scheme)
     if not path.strip():
-        raise ConfigurationError(f"the store must be named: {_FORMS}")
+        raise ConfigurationError(f"the store must not be empty: {_FORMS}")
     return expand_home(path)
 
 
 def migrate_storage(store: str, schema: str = "public") -> None:
-    """Bring a store to the newest schema, which opening it does."""
+    """Migrate a store to the newest schema."""
     open_storage(store, **in_schema(store, schema)).close()
 
 
@@ -207,11 +207,11 @@ def reembed_storage(
     batch_size: int = 64,
     schema: str = "public",
 ) -> int:
-    """Move an existing store to the embedder's model, or go on with that; returns how many vectors were made."""
+    """Move an existing store to the embedder's model, or continue; returns the number of vectors created."""
     from alma.sync.reembed import reembed
 
     require_existing(store)
-    # First as it is: an older file that is taken over now holds vectors of the model it had, not of the new one.
+    # Migrate first with the old model, so that older vectors keep their model name.
     migrate_storage(store, schema)
     with open_storage(store, embedder.dimension, embedding_model=embedder.model, **in_schema(store, schema)) as storage:
         return reembed(storage, embedder, on_progress, batch_size)
@@ -224,7 +224,7 @@ def restore_storage(
     on_progress: Callable[[int, int], object] = lambda done, total: None,
     schema: str = "public",
 ) -> None:
-    """Make a store of any kind, which need not exist yet, what a backup of any kind holds."""
+    """Replace the contents of a store with a backup; the store is created if needed."""
     from alma.storage.base import Capability
     from alma.storage.sqlite.copies import require_sound
     from alma.transfer import restore_store, verify_export
@@ -245,7 +245,7 @@ def restore_storage(
 
 @contextmanager
 def _as_export(database: Path) -> Iterator[Path]:
-    """A copy of an SQLite store as an export, which any store takes."""
+    """A copy of an SQLite store as an export, which every store can import."""
     from alma.transfer import export_store
 
     with tempfile.TemporaryDirectory(prefix="alma-restore-") as folder:
@@ -257,9 +257,9 @@ def _as_export(database: Path) -> Iterator[Path]:
 
 
 def require_sound_store(store: str, *, quick: bool = False) -> None:
-    """Refuse an SQLite file that is damaged, after reading all of it; a server looks after its own.
+    """Check an SQLite file for damage; servers check their own.
 
-    A quick look does not compare indexes with their tables.
+    A quick check does not compare indexes with their tables.
     """
     if is_postgres(store):
         return
@@ -270,13 +270,13 @@ def require_sound_store(store: str, *, quick: bool = False) -> None:
 
 @contextmanager
 def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
-    """What can tell and change the schema of an existing store, without changing anything by being opened."""
+    """The migrator of an existing store, which is not changed by opening it."""
     if is_postgres(store):
         with _postgres_migrator(store, schema) as migrator:
             yield migrator
         return
     if store.startswith(FILE_SCHEME):
-        raise ConfigurationError("a folder of JSON files has no schema to migrate")
+        raise ConfigurationError("a directory of JSON files has no schema to migrate")
     require_existing(store)
     path = sqlite_path(store)
     from alma.storage.sqlite.connections import our_error
@@ -300,10 +300,10 @@ def _postgres_migrator(store: str, schema: str) -> Iterator[Migrator]:
 
 
 def _looking_mode(path: Path) -> str:
-    """How a file is opened that is to be as it was afterwards.
+    """The open mode that leaves the file unchanged.
 
-    To read, SQLite makes files beside it, and only whoever may write clears them away again; what a writer that died
-    has left there stays for the next one.
+    For reading, SQLite creates files that only a writer can remove; a log left by a crashed writer must stay for the
+    next one.
     """
     has_log = path.with_name(f"{path.name}-wal").exists()
     return "ro" if has_log or not (os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)) else "rw"
@@ -312,7 +312,7 @@ def _looking_mode(path: Path) -> str:
 def partition_tables(
     store: str, tables: Iterable[str] | None = None, interval: str = "month", ahead: int = 3, schema: str = "public"
 ) -> list[Partition]:
-    """Split tables of a PostgreSQL store by time, or prepare further partitions."""
+    """Partition tables of a PostgreSQL store by time, or add partitions."""
     if not is_postgres(store):
         raise ConfigurationError(f"this needs a PostgreSQL store, a URL like postgresql://…, not {store!r}")
     from alma.storage.postgres.partitions import PARTITIONED, partition

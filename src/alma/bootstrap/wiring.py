@@ -1,4 +1,4 @@
-"""Wiring of a whole memory: what a configuration describes, opened."""
+"""Open a memory from a configuration file, or from a store and configuration keys."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from alma.retrieval.engine import RetrievalEngine
     from alma.storage.base import StorageBackend
 
-# The keys of a configuration that say where its store is.
+# The configuration keys of the store.
 _PLACES = ("storage", "storage_dir", "db_name", "postgres")
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a memory is put together from, in the order of the facade's constructor."""
+    """The constructor arguments of the facade."""
 
     storage: StorageBackend
     retrieval: RetrievalEngine
@@ -55,7 +55,7 @@ class Parts:
 
 
 def parts_of_file(path: str | Path) -> Parts:
-    """What a configuration file describes, opened."""
+    """Open the memory that a configuration file describes."""
     from alma.config.loader import load_settings
 
     return _opened(load_settings(path))
@@ -64,7 +64,7 @@ def parts_of_file(path: str | Path) -> Parts:
 def store_of_file(
     path: str | Path, embedder: EmbeddingProvider | None = None
 ) -> tuple[StorageBackend, EmbeddingProvider]:
-    """The store that a configuration file describes, opened, and its provider of vectors unless one is given."""
+    """Open the store of a configuration file, with its embedder unless one is given."""
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
@@ -73,7 +73,7 @@ def store_of_file(
 
 
 def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
-    """A store at a path or URL, opened, with further keys of a configuration; without a place, where these say."""
+    """Open a store at a path or URL with further configuration keys; without a path, the keys name the store."""
     from alma.config.loader import settings_from
 
     twice = [key for key in _PLACES if key in given]
@@ -84,7 +84,7 @@ def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]
 
 
 def _file_in(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
-    """The place itself; for a folder, the file in it that a store has by default."""
+    """The path itself; for a directory, its default store file."""
     named = os.fspath(place) if isinstance(place, os.PathLike) else place
     if not isinstance(named, str) or "://" in named or not named.strip():
         return place
@@ -93,7 +93,7 @@ def _file_in(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
 
 
 def parts_chosen(config: str | Path | None, place: str | None, project_id: str | None) -> Parts:
-    """What a configuration file describes, opened at another place or for another project where these are given."""
+    """Open a configured memory, optionally at another place or for another project."""
     from alma.config.loader import load_settings, settings_from
 
     if config is None:
@@ -105,14 +105,14 @@ def parts_chosen(config: str | Path | None, place: str | None, project_id: str |
 
 
 def redactor_of_file(path: str | Path) -> Redactor | None:
-    """What takes secrets out where a configuration file describes the memory; None where it switches that off."""
+    """The redactor of a configuration file; None if redaction is disabled."""
     from alma.config.loader import load_settings
 
     return _redactor_of(load_settings(path))
 
 
 def judge_of_file(path: str | Path | None) -> Judge:
-    """What judges texts where a configuration file describes the memory, or where there is none."""
+    """The judge of a configuration file, or the default one."""
     from alma.config.loader import load_settings, settings_from
 
     settings = settings_from({"project_id": "default"}) if path is None else load_settings(path)
@@ -120,7 +120,7 @@ def judge_of_file(path: str | Path | None) -> Judge:
 
 
 def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
-    """The provider of vectors that a configuration file describes, or the one asked for, and what it says about it."""
+    """The embedding provider of a configuration file, or the given one, and its options."""
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
@@ -129,7 +129,7 @@ def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[st
 
 
 def place_of_file(path: str | Path) -> tuple[str, str]:
-    """The store that a configuration file describes, as a path or URL, and the PostgreSQL schema it is in."""
+    """The store of a configuration file as a path or URL, and its PostgreSQL schema."""
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
@@ -190,7 +190,7 @@ def _redactor_of(settings: Settings) -> Redactor | None:
     chosen = settings.redaction
     if not chosen.enabled:
         return None
-    # Nothing is known about what such a secret looks like, so its pattern is tried on every text.
+    # Custom patterns have no required substring, so they are tried on every text.
     rules = [Rule(each.name, "", re.compile(each.pattern)) for each in chosen.patterns]
     return SecretRedactor(rules) if rules else DEFAULT_REDACTOR
 
@@ -231,7 +231,7 @@ def _storage_of(
 
 
 def _durability(settings: Settings, place: str | os.PathLike[str]) -> dict[str, Any]:
-    """What an SQLite file is told; a server and a folder of files flush every write in any case."""
+    """The durability option of an SQLite file; other stores always flush."""
     return {"durability": settings.durability.value} if is_sqlite(place) else {}
 
 

@@ -1,1 +1,1 @@
-"""Configuration: read in one place, checked before anything is opened."""
+"""Configuration: read and validated in one place."""

@@ -1,4 +1,4 @@
-"""The loader: from a YAML file to checked settings, or one sentence that says what is wrong in it."""
+"""Load a YAML configuration: parse, resolve references, merge defaults, validate; errors name the key and the fix."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ROOT_KEY = "alma"
 
 
 def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
-    """The settings of a file, whose relative paths are made absolute."""
+    """The settings in a file, with absolute paths."""
     if not isinstance(path, str | os.PathLike) or not str(path).strip():
-        raise ConfigurationError(f"the configuration must be named by its path, not be {shown(path)}")
+        raise ConfigurationError(f"the configuration must be given as a path, not as {shown(path)}")
     file = expand_home(path)
     given = _section(parsed(file), file)
     settings = settings_from(given, str(file), vault)
@@ -42,7 +42,7 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
 
 
 def settings_from(given: Mapping[str, Any], where: str = "the configuration", vault: Vault | None = None) -> Settings:
-    """The settings that these keys give, with the defaults for all others."""
+    """The settings with these keys, and defaults for all others."""
     try:
         complete = _merged(_defaults(), resolved(dict(given), vault or azure_vault(_vault_address(given))))
         return _with_known_agents(Settings.model_validate(complete))
@@ -51,24 +51,24 @@ def settings_from(given: Mapping[str, Any], where: str = "the configuration", va
     except ConfigurationError as exc:
         raise type(exc)(f"{where}: {exc}") if type(exc) is ConfigurationError else exc from None
     except RecursionError:
-        raise ConfigurationError(f"{where}: a section holds itself by an alias (*name); write it out") from None
+        raise ConfigurationError(f"{where}: a section contains itself by an alias (*name); write it out") from None
 
 
 def _vault_address(given: Mapping[str, Any]) -> str | None:
-    """Where the vault is, which may itself stand in the environment."""
+    """The address of the key vault, which may be an environment reference."""
     azure = given.get("azure")
     address = azure.get("key_vault_url") if isinstance(azure, Mapping) else None
     return str(resolved(address, azure_vault(None), "azure.key_vault_url")) if isinstance(address, str) else None
 
 
 def _project_folder(file: Path) -> Path:
-    """Where relative paths start: `.alma/config.yaml` belongs to the folder that holds `.alma`."""
+    """The base of relative paths: `.alma/config.yaml` belongs to the directory that holds `.alma`."""
     folder = file.absolute().parent
     return folder.parent if folder.name == ".alma" else folder
 
 
 def _section(content: Any, file: Path) -> Mapping[str, Any]:
-    """What stands under `alma:`, or the whole file where it has no such key."""
+    """The section `alma:`, or the whole file without that key."""
     inner = content.get(ROOT_KEY, content) if isinstance(content, dict) else content
     if not isinstance(inner, dict):
         raise ConfigurationError(
@@ -77,7 +77,7 @@ def _section(content: Any, file: Path) -> Mapping[str, Any]:
     if inner is not content and len(content) > 1:
         other = next(key for key in content if key != ROOT_KEY)
         raise ConfigurationError(
-            f"{file}: the key {other!r} stands beside {ROOT_KEY!r}; move it under  alma:  or remove it"
+            f"{file}: the key {other!r} is next to {ROOT_KEY!r}; move it under  alma:  or remove it"
         )
     return inner
 
@@ -89,7 +89,7 @@ def _defaults() -> dict[str, Any]:
 
 
 def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
-    """The given keys over the defaults, section by section; an empty section stands for its defaults."""
+    """The given keys over the defaults, section by section; an empty section means its defaults."""
     merged = dict(defaults)
     for key, value in given.items():
         below = merged.get(key)
@@ -101,11 +101,11 @@ def _merged(defaults: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, 
 
 
 def _sentence(problem: InvalidSettings) -> str:
-    """The first thing that is wrong, with its key and the fix."""
-    # A key that is missing may be the one that is written otherwise.
+    """The first mistake, with its key and the fix."""
+    # A missing key may be a misspelled one, so other mistakes come first.
     first = min(problem.errors(include_url=False), key=lambda each: each["type"] == "missing")
     path = tuple(step for step in first["loc"] if step != "[key]")
-    # A key itself may be wrong, which cannot be named by what it is.
+    # The mistake may be in the key itself.
     is_key = len(path) < len(first["loc"]) and len(path) > 1
     key = f"a name under {'.'.join(map(str, path[:-1]))}" if is_key else ".".join(map(str, path))
     match first["type"]:
@@ -121,7 +121,7 @@ def _sentence(problem: InvalidSettings) -> str:
         case "value_error":
             return f"{key} {first['ctx']['error']} (got {_shown(first['input'])})"
         case "string_pattern_mismatch":
-            return f"{key} must be small letters, digits, - and _, not {_shown(first['input'])}"
+            return f"{key} must be lowercase letters, digits, - and _, not {_shown(first['input'])}"
         case kind if kind in _WRONG_TYPES:
             return f"{key} must be {_WRONG_TYPES[kind]}, not {_shown(first['input'])}"
         case kind if kind in _OUT_OF_RANGE:
@@ -138,8 +138,8 @@ _WRONG_TYPES = {
     "float_type": "a number without quotes",
     "bool_type": "true or false",
     "list_type": "a list, one  - item  per line",
-    "dict_type": "a section with keys of its own",
-    "model_type": "a section with keys of its own",
+    "dict_type": "a section with keys",
+    "model_type": "a section with keys",
 }
 _OUT_OF_RANGE = {
     "greater_than": "above {gt:g}",
@@ -149,7 +149,7 @@ _OUT_OF_RANGE = {
 
 
 def _choice(problem: Any) -> str:
-    """What may be chosen, and what was probably meant."""
+    """The allowed values, and the closest one."""
     expected: str = problem["ctx"]["expected"]
     names = expected.replace(" or ", ", ").replace("'", "").split(", ")
     close = difflib.get_close_matches(str(problem["input"]).lower(), names, n=1)
@@ -157,12 +157,12 @@ def _choice(problem: Any) -> str:
 
 
 def _with_known_agents(settings: Settings) -> Settings:
-    """The settings, if each agent stands there once and whoever shares or inherits does so with one of them."""
+    """The settings, after checking that agents are unique and that shared and inherited agents exist."""
     known: dict[str, str] = {}
     for name in settings.agents:
         other = known.setdefault(same_name(name), name)
         if other != name:
-            raise ConfigurationError(f"agents: {other!r} and {name!r} are one agent, whatever the case; remove one")
+            raise ConfigurationError(f"agents: {other!r} and {name!r} are the same agent in another case; remove one")
     for name, agent in settings.agents.items():
         for key in ("share_with", "inherit_from"):
             for other in getattr(agent, key):
@@ -172,18 +172,18 @@ def _with_known_agents(settings: Settings) -> Settings:
 
 
 def _require_no_slip(key: str, named: str, known: Mapping[str, str]) -> None:
-    """A name that is nearly another's is a slip; what only ends otherwise, as agent_b does, may be one to come."""
+    """A name that is close to a known one is a typing error; others may be agents to come, and are logged."""
     close = difflib.get_close_matches(same_name(named), list(known), n=1, cutoff=0.75)
     if close and close[0][:-1] != same_name(named)[:-1]:
-        raise ConfigurationError(f"{key} names {named!r}, which is no agent here; did you mean {known[close[0]]}?")
-    _LOG.warning("an agent is named that the configuration does not have", extra={"key": key, "named": named})
+        raise ConfigurationError(f"{key} names the unknown agent {named!r}; did you mean {known[close[0]]}?")
+    _LOG.warning("the configuration names an unknown agent", extra={"key": key, "named": named})
 
 
 def _shown(value: Any) -> str:
-    """The value as YAML writes it; what a reference stands for may be a secret."""
+    """A value as in YAML; resolved references may be secrets and are not shown."""
     match value:
         case Resolved():
-            return "what a reference stands for"
+            return "the value of a reference"
         case None:
             return "nothing"
         case bool():
@@ -201,7 +201,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def parsed(file: Path) -> Any:
-    """What stands in the file."""
+    """The content of the file."""
     try:
         return yaml.load(file.read_text(encoding="utf-8"), _OnceEach)
     except FileNotFoundError:
@@ -212,7 +212,7 @@ def parsed(file: Path) -> Any:
         raise ConfigurationError(f"{file}: {exc}") from None
     except UnicodeDecodeError as exc:
         line = exc.object.count(b"\n", 0, exc.start) + 1
-        raise ConfigurationError(f"{file} is not written in UTF-8, as line {line} shows; save it as such") from exc
+        raise ConfigurationError(f"{file} is not UTF-8 (line {line}); save it as UTF-8") from exc
     except OSError as exc:
         raise ConfigurationError(f"{file} cannot be read: {exc.strerror}") from exc
     except RecursionError:
@@ -220,14 +220,14 @@ def parsed(file: Path) -> Any:
     except yaml.YAMLError as exc:
         raise ConfigurationError(f"{file} is not valid YAML: {_problem(exc)}{_hint(exc)}") from exc
     except ValueError as exc:
-        # A path with NUL in it, or a day that no calendar has.
+        # A path with NUL, or an invalid date.
         raise ConfigurationError(f"{str(file)!r} cannot be read: {exc}") from exc
 
 
 def _problem(exc: yaml.YAMLError) -> str:
-    """What is wrong and where; the line itself is not quoted, for a password may stand in it."""
+    """The problem and its position; the line is not quoted, because it may contain a password."""
     if isinstance(exc, yaml.reader.ReaderError):
-        return f"it has a character that text does not have (number {exc.position + 1} of the file)"
+        return f"it contains an invalid character (number {exc.position + 1} of the file)"
     if not isinstance(exc, yaml.MarkedYAMLError):
         return " ".join(str(exc).split())
     steps = ((exc.context, exc.context_mark), (exc.problem, exc.problem_mark))
@@ -240,12 +240,12 @@ def _place(mark: Any) -> str:
 
 
 def _hint(exc: yaml.YAMLError) -> str:
-    """What to write for a reference that YAML takes for a mapping, as it does between brackets."""
+    """The fix for tabs, and for a reference that YAML parses as a mapping."""
     place = getattr(exc, "problem_mark", None)
     if place is None or place.buffer is None:
         return ""
     if place.buffer[place.pointer] == "\t":
-        return "; write spaces where the tab stands"
+        return "; replace the tab by spaces"
     bare = _BARE.match(place.buffer, max(0, place.pointer - 1))
     return "" if bare is None else f"; put {bare[0]} in quotes"
 
@@ -254,7 +254,7 @@ _BARE = re.compile(r"\$\{[^}\n]*\}")
 
 
 class _OnceEach(yaml.SafeLoader):
-    """Reads YAML whose keys stand once; of two that are the same, one would be lost in silence."""
+    """A YAML loader that rejects duplicate keys."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         known: set[str] = set()
@@ -262,7 +262,7 @@ class _OnceEach(yaml.SafeLoader):
             name = str(key.value)
             if name in known and name != "<<":
                 raise ConfigurationError(
-                    f"{name!r} stands twice in the same place, again in line {key.start_mark.line + 1}; remove one"
+                    f"{name!r} is a duplicate key, again in line {key.start_mark.line + 1}; remove one"
                 )
             known.add(name)
         return super().construct_mapping(node, deep)

@@ -18,13 +18,13 @@ Vault = Callable[[str], str]
 
 
 class Resolved(str):
-    """A text that a reference stood for; all that the environment holds is text, numbers included."""
+    """A value from a reference; environment variables are always text, including numbers."""
 
     __slots__ = ()
 
 
 def resolved(value: Any, vault: Vault, key: str = "", environment: Mapping[str, str] = os.environ) -> Any:
-    """The value with every reference replaced by what it stands for, at any depth; `$$` stands for a dollar sign."""
+    """The value with all references replaced, at any depth; `$$` stands for a dollar sign."""
     if isinstance(value, str):
         text, replaced = _REFERENCE.subn(lambda found: _meant(found, vault, key, environment), value)
         return Resolved(text) if replaced else value
@@ -41,7 +41,7 @@ def resolved(value: Any, vault: Vault, key: str = "", environment: Mapping[str, 
 def _named(
     section: Mapping[Any, Any], vault: Vault, key: str, environment: Mapping[str, str]
 ) -> Iterator[tuple[Any, Any]]:
-    """The keys of a section with what stands there; of two that a reference makes one, one would be lost."""
+    """The keys and values of a section; duplicate keys after replacement are an error."""
     known: dict[Any, Any] = {}
     for written, each in section.items():
         name = resolved(written, vault, key or str(written), environment)
@@ -57,11 +57,11 @@ def _meant(found: re.Match[str], vault: Vault, key: str, environment: Mapping[st
     if name is None:
         return "$"
     if not found.group(2):
-        raise ConfigurationError(f"{key}: a reference begins with ${{ and does not end; write ${{NAME}}, or $$ for a $")
+        raise ConfigurationError(f"{key}: the reference ${{ is not closed; write ${{NAME}}, or $$ for a $")
     if name.startswith(_VAULT):
         return _from_vault(vault, _secret_name(name, key), key)
     if not _VARIABLE.fullmatch(name):
-        raise ConfigurationError(f"{key}: ${{{name}}} is no reference; write ${{NAME}} or ${{KEYVAULT:name}}")
+        raise ConfigurationError(f"{key}: ${{{name}}} is not a reference; write ${{NAME}} or ${{KEYVAULT:name}}")
     if name not in environment:
         raise ConfigurationError(
             f"{key}: the environment variable {name} is not set; set it, or write the value itself"
@@ -81,16 +81,14 @@ def _from_vault(vault: Vault, name: str, key: str) -> str:
 def _secret_name(reference: str, key: str) -> str:
     name = reference.removeprefix(_VAULT).strip()
     if not _SECRET.fullmatch(name):
-        raise ConfigurationError(
-            f"{key}: ${{{reference}}} names no secret; names of secrets are made of letters, digits and -"
-        )
+        raise ConfigurationError(f"{key}: ${{{reference}}} is not a secret name; use letters, digits and -")
     return name
 
 
 def azure_vault(url: str | None, **client_options: Any) -> Vault:
-    """What asks the Key Vault at this address, opened when the first secret is asked for.
+    """A function that reads secrets from the Key Vault at this address; the client is created on first use.
 
-    `client_options` are those of the official client, for example another `credential` than the default one.
+    `client_options` are passed to the official client, for example another `credential`.
     """
     clients: list[Any] = []
 
@@ -108,7 +106,7 @@ def _client(url: str | None, name: str, options: Mapping[str, Any]) -> Any:
             f"${{KEYVAULT:{name}}} needs the address of the vault: set azure.key_vault_url or AZURE_KEY_VAULT_URL"
         )
     if not url.startswith("https://"):
-        raise ConfigurationError(f"the address of a vault begins with https://, which {url!r} does not")
+        raise ConfigurationError(f"the address of a key vault must begin with https://, unlike {url!r}")
     try:
         from azure.identity import DefaultAzureCredential
         from azure.keyvault.secrets import SecretClient

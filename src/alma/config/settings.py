@@ -1,4 +1,4 @@
-"""Settings: what a configuration may say, each key described once."""
+"""The settings: every configuration key, its type and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from alma.model.vector import LONGEST_VECTOR
 
 
 def _number(value: Any) -> Any:
-    """A number that stands in the environment, where it is text; what is written as text in the file stays text."""
+    """A number from a reference, which is text; text in the file stays text."""
     if not isinstance(value, Resolved):
         return value
     for made in (int, float):
@@ -29,7 +29,7 @@ def _number(value: Any) -> Any:
 
 
 def _flag(value: Any) -> Any:
-    """A yes or no that stands in the environment."""
+    """A boolean from a reference."""
     known = {"true": True, "false": False}
     return known.get(value.strip().lower(), value) if isinstance(value, Resolved) else value
 
@@ -42,7 +42,7 @@ def _name(value: str) -> str:
 
 
 def _host(value: str) -> str:
-    """A host that can be looked up, or the folder of a socket."""
+    """A valid host name, or the directory of a socket."""
     if not value.startswith("/"):
         try:
             value.encode("idna")
@@ -67,7 +67,7 @@ def _redis_address(value: Secret) -> Secret:
 
 
 def _openable(value: Any) -> Any:
-    """A store that is described, but has no adapter here, is told apart from a word that is not known."""
+    """A documented store without an adapter gets its own error."""
     if isinstance(value, str) and value.lower() in ("azure", "cosmos", "cosmosdb", "azure_cosmos"):
         raise PydanticCustomError(
             NOT_SHOWN, "is Azure Cosmos DB, which this version cannot open; choose sqlite, postgres or file"
@@ -76,12 +76,12 @@ def _openable(value: Any) -> Any:
 
 
 def _section(value: Any) -> Any:
-    """A section whose keys are all commented out has none."""
+    """A section whose keys are all commented out is empty."""
     return {} if value is None else value
 
 
 NOT_SHOWN = "not_shown"
-"""The type of a mistake whose value may be a secret."""
+"""The type of errors whose value may be a secret."""
 
 SecretText = Annotated[Secret, BeforeValidator(_secret)]
 Name = Annotated[str, AfterValidator(_name)]
@@ -93,13 +93,13 @@ Weight = Annotated[Number, Field(ge=0)]
 
 
 class _Section(BaseModel):
-    """Keys that are not described are mistakes; nothing is converted in silence."""
+    """Unknown keys are errors, and values are not converted."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
 
 class StorageChoice(StrEnum):
-    """Where memories are kept."""
+    """The store."""
 
     SQLITE = "sqlite"
     LOCAL = "local"
@@ -108,14 +108,14 @@ class StorageChoice(StrEnum):
 
 
 class DurabilityChoice(StrEnum):
-    """What an acknowledged write to an SQLite file survives."""
+    """The durability of committed writes to an SQLite file."""
 
     PROCESS = "process"
     POWER = "power"
 
 
 class EmbeddingChoice(StrEnum):
-    """What turns text into vectors."""
+    """The embedding provider."""
 
     LOCAL = "local"
     OPENAI = "openai"
@@ -124,7 +124,7 @@ class EmbeddingChoice(StrEnum):
 
 
 class LanguageModelChoice(StrEnum):
-    """Which service of language models is asked."""
+    """The language model provider."""
 
     OPENAI = "openai"
     AZURE = "azure"
@@ -133,7 +133,7 @@ class LanguageModelChoice(StrEnum):
 
 
 class JudgeChoice(StrEnum):
-    """What decides whether two texts say the same."""
+    """The judge of whether two texts say the same."""
 
     LOCAL = "local"
     LLM = "llm"
@@ -141,7 +141,7 @@ class JudgeChoice(StrEnum):
 
 
 class CacheChoice(StrEnum):
-    """Where answers are remembered."""
+    """The cache of retrieval results."""
 
     MEMORY = "memory"
     REDIS = "redis"
@@ -149,7 +149,7 @@ class CacheChoice(StrEnum):
 
 
 class SslChoice(StrEnum):
-    """How much a connection to PostgreSQL must be encrypted, in the words of its own library."""
+    """The TLS mode of PostgreSQL connections, in libpq's words."""
 
     DISABLE = "disable"
     ALLOW = "allow"
@@ -160,7 +160,7 @@ class SslChoice(StrEnum):
 
 
 class AgentSettings(_Section):
-    """What one agent may learn and from whom it reads."""
+    """What an agent may learn, and whose lessons it shares."""
 
     domain: str | None = None
     can_learn: list[Name] = Field(default_factory=list)
@@ -170,12 +170,12 @@ class AgentSettings(_Section):
     min_occurrences_for_heuristic: Annotated[Whole, Field(ge=1)] = 3
 
     def scope_of(self, agent: str) -> MemoryScope:
-        """The scope these settings give to the agent of this name."""
+        """The scope of this agent."""
         return MemoryScope(agent_name=agent, **self.model_dump(exclude={"domain"}))
 
 
 class PostgresSettings(_Section):
-    """The constructor of the PostgreSQL store."""
+    """The PostgreSQL store."""
 
     host: Annotated[Name, AfterValidator(_host)]
     port: Annotated[Whole, Field(ge=1, le=65535)]
@@ -188,7 +188,7 @@ class PostgresSettings(_Section):
 
 
 class AzureSettings(_Section):
-    """Azure OpenAI for embeddings, Cosmos DB for storage, and the vault that ${KEYVAULT:…} asks."""
+    """Azure OpenAI, Cosmos DB, and the key vault of ${KEYVAULT:…} references."""
 
     endpoint: str | None = None
     key: SecretText | None = None
@@ -202,7 +202,7 @@ class AzureSettings(_Section):
 
 
 class LocalSettings(_Section):
-    """The constructor of the local embedder: a folder of weights in place of those that come with the package."""
+    """The local embedder; `folder` replaces the packaged weights."""
 
     folder: Name | None = None
     model_name: Name | None = None
@@ -211,7 +211,7 @@ class LocalSettings(_Section):
 
 
 class OpenAISettings(_Section):
-    """The constructor of the OpenAI embedder."""
+    """The OpenAI embedder."""
 
     api_key: SecretText | None = None
     model: str | None = None
@@ -219,7 +219,7 @@ class OpenAISettings(_Section):
 
 
 class LanguageModelSettings(_Section):
-    """A language model: its provider, and what the provider's constructor takes."""
+    """A language model: its provider and constructor options."""
 
     provider: Annotated[LanguageModelChoice, Field(strict=False)]
     model: Name | None = None
@@ -233,13 +233,13 @@ class LanguageModelSettings(_Section):
 
 
 class RedisSettings(_Section):
-    """Where the Redis cache lives."""
+    """The Redis cache."""
 
     url: Annotated[SecretText, AfterValidator(_redis_address)]
 
 
 class WeightsSettings(_Section):
-    """How much each factor of a score counts."""
+    """The weights of the score's terms."""
 
     similarity: Weight
     recency: Weight
@@ -249,9 +249,9 @@ class WeightsSettings(_Section):
 
 
 class RetrievalSettings(_Section):
-    """How memories are found, ranked and remembered."""
+    """Retrieval: cache and scoring."""
 
-    # YAML reads a bare  null  as nothing at all.
+    # YAML parses a bare  null  as None.
     cache: Annotated[CacheChoice, Field(strict=False), BeforeValidator(lambda name: "null" if name is None else name)]
     cache_ttl_seconds: Positive
     max_cache_entries: Annotated[Whole, Field(ge=1)]
@@ -261,7 +261,7 @@ class RetrievalSettings(_Section):
 
 
 class LearningSettings(_Section):
-    """How evidence counts."""
+    """Learning: the weight of evidence."""
 
     evidence_half_life_days: Positive
     max_outcomes_per_agent: Annotated[Whole, Field(ge=1)]
@@ -271,34 +271,34 @@ def _regular(pattern: str) -> str:
     try:
         found = re.compile(pattern)
     except (re.error, RecursionError, OverflowError) as exc:
-        raise ValueError(f"is no regular expression: {exc}") from None
+        raise ValueError(f"is not a valid regular expression: {exc}") from None
     if found.match(""):
-        raise ValueError("is a regular expression that an empty text fulfils already; let it ask for something")
+        raise ValueError("is a regular expression that matches an empty text")
     return pattern
 
 
 class PatternSettings(_Section):
-    """A secret of one's own: what its replacement calls it, and the regular expression that finds it."""
+    """A custom secret: the name of its replacement, and the regular expression that finds it."""
 
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$")]
     pattern: Annotated[str, Field(min_length=1, max_length=10_000), AfterValidator(_regular)]
 
 
 class RedactionSettings(_Section):
-    """Whether secrets are masked, and which besides those that are known."""
+    """Redaction of secrets, with custom patterns."""
 
     enabled: Flag
     patterns: list[PatternSettings]
 
 
 class AuditSettings(_Section):
-    """What the audit log tells besides every write."""
+    """The audit log."""
 
     log_reads: Flag
 
 
 class Settings(_Section):
-    """Everything a configuration says, with the defaults filled in."""
+    """The complete configuration with defaults."""
 
     project_id: Name
     storage: Annotated[StorageChoice, Field(strict=False), BeforeValidator(_openable)]
@@ -307,7 +307,7 @@ class Settings(_Section):
     durability: Annotated[DurabilityChoice, Field(strict=False)]
     expiry_interval_seconds: Weight
     embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
-    # No store that searches vectors by itself takes longer ones.
+    # The longest vectors that stores can search.
     embedding_dim: Annotated[Whole, Field(ge=1, le=LONGEST_VECTOR)] | None
     judge: Annotated[JudgeChoice, Field(strict=False)]
     agents: dict[Name, Annotated[AgentSettings, BeforeValidator(_section)]]
@@ -323,17 +323,17 @@ class Settings(_Section):
     audit: AuditSettings
 
     def scopes(self) -> dict[str, MemoryScope]:
-        """The scope of every agent that is named."""
+        """The scopes of all configured agents."""
         return {name: agent.scope_of(name) for name, agent in self.agents.items()}
 
 
 def known_keys(section: type[BaseModel]) -> list[str]:
-    """The names that a section may have, as they are written."""
+    """The keys of a section, as written in the file."""
     return [field.alias or name for name, field in section.model_fields.items()]
 
 
 def section_at(path: tuple[Any, ...]) -> type[BaseModel]:
-    """The section that holds the key at this path."""
+    """The section of a key path."""
     section: type[BaseModel] = Settings
     for step in path[:-1]:
         inner = _SECTIONS.get(str(step))

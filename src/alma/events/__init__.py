@@ -1,4 +1,4 @@
-"""Events: being told when memories change, in this process or by signed webhooks."""
+"""Events about changes of memories: callbacks in this process, and signed webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background: a thread that works through a bounded queue, so that whoever writes never waits."""
+"""A background thread with a bounded queue, so that writers never wait."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _SECONDS_AT_EXIT = 5.0
 
 
 class Background(Generic[Item]):
-    """Does one piece of work after another on a thread of its own, which starts with the first.
+    """Runs work items one after another on its own thread, which starts with the first item.
 
-    A piece that comes while the queue is full is refused. A process that ends gives what is queued a few seconds.
+    An item is rejected when the queue is full. At process exit queued items get a few seconds.
     """
 
     def __init__(self, name: str, work: Callable[[Item], object], capacity: int) -> None:
@@ -41,9 +41,9 @@ class Background(Generic[Item]):
         self._ended = threading.Event()
 
     def put(self, item: Item) -> bool:
-        """Queue a piece of work; False where there is no room for it or the end has come."""
+        """Queue an item; False if the queue is full or closed."""
         if self._pid != os.getpid():
-            # A forked process has no such thread, and its parent does what was queued.
+            # A forked process does not have the thread; its parent handles what was queued.
             self._reset()
         with self._changed:
             if self._closed or len(self._queue) >= self._capacity:
@@ -56,18 +56,18 @@ class Background(Generic[Item]):
             return True
 
     def pause(self, seconds: float) -> bool:
-        """Wait between two tries of the work at hand; False when the end came first."""
+        """Wait between two attempts; False if the queue was closed in the meantime."""
         return not self._ended.wait(seconds)
 
     def drain(self, timeout_seconds: float) -> bool:
-        """Wait until everything queued is done; False when it was not in time."""
+        """Wait until all queued items are done; False on timeout."""
         if threading.current_thread() is self._thread:
             return False
         with self._changed:
             return self._changed.wait_for(lambda: not self._queue and not self._is_busy, timeout_seconds)
 
     def close(self, timeout_seconds: float) -> int:
-        """Take nothing more, finish what is queued while there is time; returns how many pieces were given up."""
+        """Accept nothing more and finish queued items until the timeout; returns the number of dropped items."""
         deadline = time.monotonic() + timeout_seconds
         with self._changed:
             self._closed = True
@@ -107,4 +107,4 @@ def _finish() -> None:
     for each in list(_running):
         left = each.close(max(0.0, deadline - time.monotonic()))
         if left:
-            _log.warning("the process ended before all events were told", extra={"left": left})
+            _log.warning("the process ended before all events were delivered", extra={"left": left})

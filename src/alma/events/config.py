@@ -1,4 +1,4 @@
-"""What describes a webhook, and what became of its events."""
+"""Webhook configuration and delivery statistics."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _HEADER_VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
 
 @dataclass(frozen=True)
 class WebhookConfig:
-    """Where events are sent, which ones, and how.
+    """Where to send which events, and how.
 
-    `events`, `memory_types` and `project_id` limit what is sent; left out, everything is. With a `secret` every request
-    is signed. A request that fails in a way that may pass is tried `retry_count` times more, after `backoff_seconds`
-    and then twice as long each time. `name` tells webhooks of one address apart, where events are kept in a store.
-    Nothing is sent to a link-local address, where clouds hand out a machine's credentials, unless `allow_link_local`.
+    `events`, `memory_types` and `project_id` filter events; by default all are sent. With a `secret` requests are
+    signed. A transient failure is retried `retry_count` times with exponential backoff from `backoff_seconds`. `name`
+    tells webhooks with the same address apart when events are kept in a store. Requests to link-local addresses, where
+    clouds serve credentials, are refused unless `allow_link_local`.
     """
 
-    # What stands behind its host often is a password.
+    # The path of a webhook URL often contains a password.
     url: str = field(repr=False)
     events: Sequence[MemoryEventType | str] = ()
     secret: str | Secret | None = None
@@ -61,7 +61,7 @@ class WebhookConfig:
                 raise ConfigurationError(f"a webhook's {name} must be a number of at least {least}, not {shown(value)}")
 
     def wants(self, event: MemoryEvent) -> bool:
-        """Whether this event is to be sent there."""
+        """Whether the webhook wants this event."""
         return (
             (not self.events or event.event_type in self.events)
             and (not self.memory_types or event.memory_type in self.memory_types)
@@ -71,19 +71,19 @@ class WebhookConfig:
 
 @dataclass(frozen=True, slots=True)
 class WebhookStats:
-    """How many events were delivered, given up after the last try, and dropped because too many waited."""
+    """The number of events delivered, failed after the last retry, and dropped because the queue was full."""
 
     delivered: int = 0
     failed: int = 0
     dropped: int = 0
 
     def plus(self, delivered: int = 0, failed: int = 0, dropped: int = 0) -> WebhookStats:
-        """The numbers with these added."""
+        """The statistics plus these numbers."""
         return WebhookStats(self.delivered + delivered, self.failed + failed, self.dropped + dropped)
 
 
 def _checked_kinds(kinds: Sequence[str]) -> tuple[str, ...]:
-    """The kinds of memories that are meant; none means all."""
+    """The kinds of memories; empty for all."""
     if isinstance(kinds, str) or not isinstance(kinds, Iterable):
         raise ConfigurationError(
             f"a webhook's memory_types must be a list of kinds, as ['heuristic'], not {shown(kinds)}"
@@ -113,7 +113,7 @@ def _host_of(url: object) -> str | None:
         return None
     try:
         parts = urlsplit(url)
-        # Reading the port is what finds a wrong one.
+        # Reading the port validates it.
         return parts.hostname if parts.scheme in ("http", "https") and parts.port != 0 else None
     except ValueError:
         return None
@@ -134,7 +134,7 @@ def _checked_headers(headers: Mapping[str, str]) -> dict[str, str]:
         )
     for name, value in headers.items():
         if not isinstance(name, str) or not _HEADER_NAME.fullmatch(name):
-            raise ConfigurationError(f"{shown(name)} is no name of a header; a webhook's headers are named like X-Team")
+            raise ConfigurationError(f"{shown(name)} is not a valid header name; give one like X-Team")
         if not isinstance(value, str) or not _HEADER_VALUE.fullmatch(value):
             raise ConfigurationError(f"the header {name} of a webhook must be one line of letters that HTTP can send")
         if name.lower() in _OUR_HEADERS:

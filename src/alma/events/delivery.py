@@ -1,4 +1,4 @@
-"""Sending: one HTTP request, and what is known when it fails."""
+"""Webhook delivery: one signed HTTP request, and protection against server-side request forgery (SSRF)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from alma.model.secret import Secret
 from alma.retry import Failure, retry_after_seconds
 
 _MAY_PASS = frozenset({408, 425, 429})
-# What an address may have as it is; "%" too, as what was escaped already is not escaped again.
+# Characters that stay unescaped; "%" as well, so that escapes are not escaped again.
 _AS_IT_IS = "/?:@!$&'()*+,;=%~"
 
 
 def send(
     url: str, body: bytes, headers: Mapping[str, str], timeout_seconds: float, *, allow_link_local: bool = False
 ) -> Failure | None:
-    """Post a body; None when it was accepted. Redirects are not followed: what is signed is for this address.
+    """Post a body; None on success. Redirects are not followed, because the signature is for this address.
 
-    Proxies of the environment are not used: behind one, the address that a name leads to could not be checked.
+    Proxies are not used, because the resolved address could not be checked behind one.
     """
     import http.client
     import urllib.error
@@ -50,36 +50,36 @@ def send(
 
 
 def _escaped(url: str) -> str:
-    """The address as it is sent, where a path has spaces or letters of any script."""
+    """The URL with spaces and non-ASCII characters escaped."""
     parts = urlsplit(url)
     path, query = quote(parts.path, safe=_AS_IT_IS), quote(parts.query, safe=_AS_IT_IS)
     return urlunsplit((parts.scheme, parts.netloc, path, query, ""))
 
 
 _IP = IPv4Address | IPv6Address
-# Where a cloud answers under another address than a link-local one.
+# Metadata services of clouds that are not on link-local addresses.
 _ALSO_METADATA = frozenset(map(ip_address, ("fd00:ec2::254", "100.100.100.200")))
 
 
 _COMPATIBLE = ip_network("::/96")
 _NAT64 = ip_network("64:ff9b::/96")
-# A network chooses where in these it puts the IPv4 address, so all of them are refused.
+# Networks choose where they put the IPv4 address in these prefixes, so all are refused.
 _LOCAL_NAT64 = ip_network("64:ff9b:1::/48")
 _LAST_32_BITS = (1 << 32) - 1
 
 
 class ForbiddenAddress(OSError):
-    """A host that turned out to be at an address that nothing is sent to."""
+    """The host resolved to a forbidden address."""
 
 
 def is_forbidden(host: str) -> bool:
-    """Whether this is such an address in any of its spellings; of a name only a connection can tell."""
+    """Whether the host is a forbidden address in any spelling; host names are only known when connected."""
     found = _address(host)
     return found is not None and _is_forbidden(found)
 
 
 def require_allowed(peer: str) -> None:
-    """Refuse to go on with a connection to such an address, whatever name led there."""
+    """Refuse a connection to a forbidden address."""
     if is_forbidden(peer):
         raise ForbiddenAddress(
             f"{peer} is a link-local address or a disguised internal one, and those are refused; see allow_link_local"
@@ -92,7 +92,7 @@ def _address(host: str) -> _IP | None:
     except ValueError:
         pass
     try:
-        # 2852039166 and 0xA9FEA9FE are addresses as well.
+        # 2852039166 and 0xA9FEA9FE are IP addresses as well.
         return ip_address(socket.inet_aton(host))
     except (OSError, ValueError):
         return None
@@ -110,7 +110,7 @@ def _is_forbidden(address: _IP) -> bool:
 
 
 def _embedded(address: IPv6Address) -> IPv4Address | None:
-    """The IPv4 address that an IPv6 address stands for."""
+    """The IPv4 address embedded in an IPv6 address."""
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _NAT64 or (address in _COMPATIBLE and not (address.is_loopback or address.is_unspecified)):
@@ -129,7 +129,7 @@ _PREFIX = "sha256="
 
 
 def sign(secret: str | Secret, timestamp: int | str, body: bytes | str) -> str:
-    """The signature of a body sent at this time: HMAC-SHA256 over `<timestamp>.<body>`, as `sha256=<hex>`."""
+    """The signature of a body and timestamp: HMAC-SHA256 over `<timestamp>.<body>`, as `sha256=<hex>`."""
     content = body.encode() if isinstance(body, str) else bytes(body)
     key = Secret(secret).reveal().encode()
     return _PREFIX + hmac.new(key, f"{timestamp}.".encode() + content, hashlib.sha256).hexdigest()
@@ -142,11 +142,10 @@ def verify_signature(
     timestamp: int | str | None,
     tolerance_seconds: float = 300.0,
 ) -> bool:
-    """Whether a webhook's body was signed with this secret, and within the last few minutes.
+    """Whether a webhook request was signed with this secret within the last few minutes.
 
-    `signature` and `timestamp` are what the headers X-ALMA-Signature and X-ALMA-Timestamp say, `body` is what came,
-    byte for byte. What is missing or no signature at all is False, as is a timestamp further from now than the
-    tolerance, which keeps a recorded request from being sent again later.
+    `signature` and `timestamp` are the headers X-ALMA-Signature and X-ALMA-Timestamp, `body` the raw bytes. Missing or
+    invalid values are False, and so is a timestamp outside of the tolerance, which prevents replay attacks.
     """
     sent_at = _seconds(timestamp)
     if not signature or sent_at is None or not Secret(secret):

@@ -1,4 +1,4 @@
-"""The emitter: hands events to those who subscribed, and never lets their failures reach the writer."""
+"""The event emitter: subscriptions and callbacks whose errors never reach the writer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LONGEST_COROUTINE_SECONDS = 60.0
 
 @dataclass(frozen=True, eq=False)
 class _Subscription:
-    """Who wants to be told of which types of events (none means all), and where the handler runs."""
+    """A callback, its event types (empty for all), and where it runs."""
 
     types: tuple[MemoryEventType, ...]
     handler: Handler
@@ -45,12 +45,12 @@ class _Subscription:
 
 
 class EventEmitter(Closeable):
-    """Tells subscribers of events, in the order of their subscription.
+    """Calls subscribers with events, in the order of their subscription.
 
-    A handler runs in the thread that wrote, after the commit; with `background=True`, or when it is a coroutine
-    function, on a thread of the emitter, one event after the other. A coroutine runs on the event loop in which it was
-    subscribed, if there was one. An error of a handler is logged and reaches nobody. When more than `queue_size`
-    events wait for the background, further ones are dropped for it, which is logged and counted in `dropped`.
+    A callback runs in the writing thread after the commit. With `background=True`, or if it is a coroutine function, it
+    runs on the emitter's thread; a coroutine runs on the event loop in which it was subscribed, if there was one.
+    Errors of callbacks are logged. When more than `queue_size` events wait for the background thread, further ones are
+    dropped, logged and counted in `dropped`.
     """
 
     def __init__(self, queue_size: int = 10_000) -> None:
@@ -65,28 +65,28 @@ class EventEmitter(Closeable):
     # ------------------------------------------------------------------ subscribing
 
     def subscribe(self, event_type: Types, handler: Handler, *, background: bool = False) -> Unsubscribe:
-        """Call the handler with every event of this type, or of these types; returns what ends that."""
+        """Call the handler for events of these types; returns a function that unsubscribes it."""
         types = checked_types(event_type)
         if not types:
             raise ValidationError("event", "event_type", event_type, "must name a type; subscribe_all takes them all")
         return self._subscribe(types, handler, background)
 
     def subscribe_all(self, handler: Handler, *, background: bool = False) -> Unsubscribe:
-        """Call the handler with every event; returns what ends that."""
+        """Call the handler for all events; returns a function that unsubscribes it."""
         return self._subscribe((), handler, background)
 
     def unsubscribe(self, event_type: Types, handler: Handler) -> bool:
-        """End the handler's subscription to exactly these types; False where there is none."""
+        """Remove the handler's subscription to exactly these types; False if there is none."""
         types = checked_types(event_type)
         return self._drop(lambda each: each.handler == handler and set(each.types) == set(types))
 
     def unsubscribe_all(self, handler: Handler) -> bool:
-        """End every subscription of the handler; False where there is none."""
+        """Remove all subscriptions of the handler; False if there are none."""
         return self._drop(lambda each: each.handler == handler)
 
     @property
     def has_subscribers(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there are subscribers."""
         return bool(self._subscriptions)
 
     def _subscribe(self, types: tuple[MemoryEventType, ...], handler: Handler, background: bool) -> Unsubscribe:
@@ -112,9 +112,9 @@ class EventEmitter(Closeable):
     # ------------------------------------------------------------------ where events come from
 
     def watch(self, storage: RecordStore) -> Unsubscribe:
-        """Tell of whatever is committed through this store, whoever writes; returns what ends that.
+        """Emit an event for every change committed through this store; returns a function that stops it.
 
-        Watching a store twice is watching it once. While nobody is subscribed, the store is not listened to.
+        Watching a store twice has no further effect. The store has no listener while there are no subscribers.
         """
         with self._lock:
             self._sources.setdefault(storage, None)
@@ -131,7 +131,7 @@ class EventEmitter(Closeable):
             end()
 
     def _listen(self) -> None:
-        """Listen to every watched store as long as somebody wants to hear of it."""
+        """Listen to every watched store while there are subscribers."""
         for storage, end in list(self._sources.items()):
             if self._subscriptions and end is None:
                 self._sources[storage] = storage.subscribe(self._publish)
@@ -146,7 +146,7 @@ class EventEmitter(Closeable):
     # ------------------------------------------------------------------ telling
 
     def emit(self, event: MemoryEvent) -> None:
-        """Tell the subscribers of an event."""
+        """Call the subscribers of an event."""
         for subscription in self._subscriptions:
             if not subscription.wants(event):
                 continue
@@ -162,19 +162,19 @@ class EventEmitter(Closeable):
         _log.warning("an event was dropped", extra={"event_id": event.id, "dropped": dropped})
 
     def drain(self, timeout_seconds: float = 10.0) -> bool:
-        """Wait until the background has handled all events so far; False when it did not in time."""
+        """Wait until the background thread has handled all events so far; False on timeout."""
         return self._background.drain(timeout_seconds)
 
     def close(self, timeout_seconds: float = 10.0) -> None:
-        """Handle what is queued, then end every subscription; events are told to nobody afterwards."""
+        """Handle queued events, then remove all subscriptions."""
         self._drop(lambda _: True)
         left = self._background.close(timeout_seconds)
         if left:
-            _log.warning("events were left when the emitter was closed", extra={"left": left})
+            _log.warning("events were dropped when the emitter was closed", extra={"left": left})
 
 
 def get_emitter() -> EventEmitter:
-    """The emitter that all of this process shares."""
+    """The emitter shared by this process."""
     return _EMITTER
 
 
@@ -197,7 +197,7 @@ def _finish(coroutine: Coroutine[Any, Any, object], loop: asyncio.AbstractEventL
     try:
         asyncio.run_coroutine_threadsafe(coroutine, loop).result(_LONGEST_COROUTINE_SECONDS)
     finally:
-        # Where the loop is gone, the coroutine never began.
+        # The event loop is closed, so the coroutine never started.
         if inspect.getcoroutinestate(coroutine) == inspect.CORO_CREATED:
             coroutine.close()
 
@@ -219,5 +219,5 @@ _EMITTER = EventEmitter()
 
 
 def checked_emitter(owner: str, emitter: EventEmitter) -> EventEmitter:
-    """The emitter that was given."""
+    """The given emitter, checked."""
     return checked_part(owner, "emitter", emitter, EventEmitter, "an EventEmitter, as get_emitter() gives one")

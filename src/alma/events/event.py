@@ -1,4 +1,4 @@
-"""Events: what is told when a memory changes."""
+"""Memory events: type, memory and owner."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alma.storage.transactional import Change
 
 
 class MemoryEventType(StrEnum):
-    """What happened to a memory."""
+    """The kind of change."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -37,10 +37,10 @@ _TYPE_OF = {
 
 @dataclass(frozen=True, slots=True)
 class MemoryEvent:
-    """Something that happened to one memory, and whose that is.
+    """A change of one memory.
 
-    `memory_type` is the kind of record ("heuristic", "outcome", …). An event names a memory and does not hold its
-    text; `author` and `reason` are those of the write. `payload` carries further facts of the event's type.
+    `memory_type` is the kind of record ("heuristic", "outcome", …). The event does not contain the text of the memory;
+    `author` and `reason` are those of the write, and `payload` has further facts of the event type.
     """
 
     event_type: MemoryEventType
@@ -63,7 +63,7 @@ class MemoryEvent:
 
     @classmethod
     def of(cls, change: Change) -> MemoryEvent:
-        """The event that tells of a committed change; one of an unusual name counts as an update."""
+        """The event of a committed change; unknown actions count as updates."""
         return cls(
             event_type=_TYPE_OF.get(change.action, MemoryEventType.UPDATED),
             memory_type=change.kind,
@@ -79,7 +79,7 @@ class MemoryEvent:
 
     @classmethod
     def from_dict(cls, document: Mapping[str, Any]) -> MemoryEvent:
-        """The event that a webhook's body tells of; what it does not say is as it is by default."""
+        """The event in a webhook's body; missing fields get their defaults."""
         known = {each.name for each in fields(cls)}
         told = {name: value for name, value in document.items() if name in known and value is not None}
         for name in ("event_type", "memory_type", "memory_id"):
@@ -90,7 +90,7 @@ class MemoryEvent:
         return cls(**told)
 
     def to_dict(self) -> JsonObject:
-        """The event as a JSON object, which is also the body of a webhook."""
+        """The event as a JSON object, which is also the webhook's body."""
         return {
             "id": self.id,
             "event_type": str(self.event_type),
@@ -111,12 +111,12 @@ def _moment(value: Any) -> datetime:
     try:
         read = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
-        raise ValidationError("event", "timestamp", value, "must be a time as ISO 8601 writes it") from None
+        raise ValidationError("event", "timestamp", value, "must be an ISO 8601 time") from None
     return read if read.tzinfo is not None else read.replace(tzinfo=UTC)
 
 
 def checked_type(value: Any) -> MemoryEventType:
-    """The type of event that is meant, or an error that names those there are."""
+    """The event type, or an error that lists the types."""
     try:
         return MemoryEventType(value)
     except ValueError:
@@ -125,7 +125,7 @@ def checked_type(value: Any) -> MemoryEventType:
 
 
 def checked_types(values: Any) -> tuple[MemoryEventType, ...]:
-    """The types of events that are meant, given as one or as several; none means all."""
+    """Event types, given as one or several; empty for all."""
     if values is None:
         return ()
     if isinstance(values, str) or not isinstance(values, Iterable):

@@ -1,4 +1,4 @@
-"""Webhooks: events sent to other programs over HTTP, signed, tried again, and never in the writer's way."""
+"""Webhooks: deliver events over HTTP, signed and with retries, without delaying writers."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ from alma.storage.outbox import Mark
 
 
 class WebhookManager(Closeable):
-    """Sends the events of an emitter to webhooks, each on a thread of its own, so that none waits for another.
+    """Sends events to webhooks, each on its own thread.
 
-    At most `queue_size` events wait for a webhook; further ones are dropped, which is logged and counted. With
-    `storage` they wait in the outbox of that store instead: nothing is dropped, what other processes write is sent too
-    (looked for every `poll_seconds`), and what is not sent when the process ends is sent by the next one.
+    At most `queue_size` events wait for a webhook; further ones are dropped, logged and counted. With `storage`, events
+    wait in the outbox of that store instead: none is dropped, changes of other processes are included (polled every
+    `poll_seconds`), and what is not sent when the process ends is sent by the next one.
     """
 
     def __init__(
@@ -60,12 +60,12 @@ class WebhookManager(Closeable):
         self._is_closed = False
 
     def add_webhook(self, config: WebhookConfig) -> None:
-        """Send events there from now on."""
+        """Send events to this webhook from now on."""
         if not isinstance(config, WebhookConfig):
             raise ConfigurationError(f"a webhook is described by a WebhookConfig, not by {config!r}")
         with self._lock:
             if self._is_closed:
-                raise ConfigurationError("this WebhookManager was closed; make another one")
+                raise ConfigurationError("this WebhookManager is closed; create another one")
             self._endpoints = (*self._endpoints, self._endpoint(config))
 
     def _endpoint(self, config: WebhookConfig) -> Endpoint:
@@ -76,9 +76,9 @@ class WebhookManager(Closeable):
         return StoredEndpoint(config, self._storage, self._poll_seconds)
 
     def remove_webhook(self, url: str, timeout_seconds: float = 10.0) -> bool:
-        """Send what waits for this address and then nothing more there; False where it was not known.
+        """Deliver what is queued for this address and remove it; False if it is unknown.
 
-        What waits in a store and could not be sent in time is dropped.
+        Events in a store that are not delivered in time are dropped.
         """
         with self._lock:
             ending = [each for each in self._endpoints if each.config.url == url]
@@ -91,23 +91,23 @@ class WebhookManager(Closeable):
 
     @property
     def webhooks(self) -> tuple[WebhookConfig, ...]:
-        """What events are sent to."""
+        """The registered webhooks."""
         return tuple(endpoint.config for endpoint in self._endpoints)
 
     def get_stats(self) -> WebhookStats:
-        """What became of the events so far, all webhooks together."""
+        """The statistics of all webhooks together."""
         total = WebhookStats()
         for endpoint in self._endpoints:
             total = total.plus(endpoint.stats.delivered, endpoint.stats.failed, endpoint.stats.dropped)
         return total
 
     def drain(self, timeout_seconds: float = 10.0) -> bool:
-        """Wait until every event so far was delivered or given up; False when that was not in time."""
+        """Wait until every event so far was delivered or given up; False on timeout."""
         deadline = time.monotonic() + timeout_seconds
         return all(endpoint.drain(_until(deadline)) for endpoint in self._endpoints)
 
     def close(self, timeout_seconds: float = 10.0) -> None:
-        """Send what waits, then stop; what is not sent in time is given up, which is logged, or stays in the store."""
+        """Deliver what is queued, then stop; after the timeout the rest is dropped, or stays in the store."""
         with self._lock:
             self._is_closed = True
         deadline = time.monotonic() + timeout_seconds
@@ -129,7 +129,7 @@ Subscribe = Callable[[Handler], Unsubscribe]
 
 
 class Endpoint(Protocol):
-    """What takes the events of one webhook to it."""
+    """Delivers the events of one webhook."""
 
     config: WebhookConfig
     stats: WebhookStats
@@ -140,7 +140,7 @@ class Endpoint(Protocol):
 
 
 class QueuedEndpoint:
-    """Events wait in a bounded queue of this process."""
+    """Events wait in a bounded queue in memory."""
 
     def __init__(self, config: WebhookConfig, queue_size: int, subscribe: Subscribe) -> None:
         self.config = config
@@ -156,12 +156,12 @@ class QueuedEndpoint:
         self._unsubscribe()
         left = self._background.close(timeout_seconds)
         if left:
-            _log.warning("events were not sent before the end", extra={**_where(self.config), "left": left})
+            _log.warning("events were not delivered before the end", extra={**_where(self.config), "left": left})
 
     def _accept(self, event: MemoryEvent) -> None:
         if self.config.wants(event) and not self._background.put(event):
             self._count(dropped=1)
-            _log.warning("an event was not sent: too many wait", extra={**_where(self.config), "event_id": event.id})
+            _log.warning("an event was dropped: the queue is full", extra={**_where(self.config), "event_id": event.id})
 
     def _work(self, event: MemoryEvent) -> None:
         failure = delivered(self.config, event, self._background.pause)
@@ -173,10 +173,10 @@ class QueuedEndpoint:
 
 
 class StoredEndpoint:
-    """Changes wait in the outbox of a store, whoever made them, until they were delivered.
+    """Changes wait in the outbox of a store until they are delivered.
 
-    Several processes may work for one webhook; each change is leased to one of them. Changes of one memory that wait
-    together are sent as one. What the receiver refuses is parked in the outbox with the error.
+    Several processes may deliver for one webhook; each change is leased to one of them. Waiting changes of one memory
+    are delivered as one event. Changes that the receiver refuses are parked in the outbox with the error.
     """
 
     def __init__(self, config: WebhookConfig, storage: StorageBackend, poll_seconds: float) -> None:
@@ -195,7 +195,7 @@ class StoredEndpoint:
         self._thread.start()
 
     def drain(self, timeout_seconds: float) -> bool:
-        """Wait until nothing is left to be sent, by this process or by another that has taken it."""
+        """Wait until nothing is left to deliver, by this process or another."""
         with self._changed:
             self._drains += 1
         try:
@@ -205,9 +205,9 @@ class StoredEndpoint:
                 self._drains -= 1
 
     def _wait_for_look(self, last: Callable[[], int], timeout_seconds: float) -> bool:
-        """Wait for a look that begins from now on and has the result whose last one is given."""
+        """Wait for a poll that starts after this call and has the given result."""
         with self._changed:
-            # A look that has begun already may miss what was committed since.
+            # A poll in progress may miss recent commits.
             wanted = self._looks + 1
             self._wake()
             self._changed.wait_for(lambda: last() >= wanted or self._ended.is_set(), timeout_seconds)
@@ -217,7 +217,7 @@ class StoredEndpoint:
         deadline = time.monotonic() + timeout_seconds
         if self._ended.is_set():
             return
-        # What another process has taken is for that one to send.
+        # Changes leased by other processes are theirs to deliver.
         if not self._wait_for_look(lambda: self._empty_look, timeout_seconds):
             _log.warning("events stay in the outbox for the next process", extra=_where(self.config))
         self._unsubscribe()
@@ -248,7 +248,7 @@ class StoredEndpoint:
                 self._changed.wait_for(lambda seen=wakes: self._wakes > seen, pause)  # type: ignore[misc]
 
     def _work_on_next(self, look: int) -> float:
-        """Send the oldest change that waits; returns how long to rest before the next look."""
+        """Deliver the oldest change; returns the seconds to wait before the next poll."""
         tries = self.config.retry_count + 1
         lease_seconds = tries * (self.config.timeout_seconds + LONGEST_WAIT_SECONDS)
         marks = self._storage.claim(self.projection, 1, lease_seconds)
@@ -257,8 +257,8 @@ class StoredEndpoint:
         return 0.0 if self._settled(marks[0]) else self._poll_seconds
 
     def _note_empty(self, look: int) -> float:
-        """Tell who waits that this process has nothing to send, and whether others have; returns when to look again."""
-        # What was refused may be much, and is not read where nobody asks.
+        """Signal waiting threads that the outbox is empty; returns the seconds to wait before the next poll."""
+        # Parked changes may be many, and are only read if a thread waits.
         asked = self._drains > 0
         taken = [mark for mark in self._storage.pending(self.projection) if not mark.parked] if asked else []
         with self._changed:
@@ -289,7 +289,7 @@ def _seconds_until(moment: datetime) -> float:
 
 
 def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float], bool]) -> Failure | None:
-    """Send an event, again where that may help, until `pause` says that there is no time; None when it was accepted."""
+    """Deliver an event with retries until `pause` returns False; None on success."""
     body = json.dumps(event.to_dict(), separators=(",", ":"), default=str).encode()
     attempts = 0
     while True:
@@ -306,7 +306,7 @@ def delivered(config: WebhookConfig, event: MemoryEvent, pause: Callable[[float]
 
 
 def _attempt(config: WebhookConfig, event: MemoryEvent, body: bytes) -> Failure | None:
-    # Signed anew at each try: a receiver refuses what was signed long ago.
+    # Sign every attempt anew: receivers refuse old timestamps.
     timestamp = int(clock.now().timestamp())
     headers = {
         **config.headers,
@@ -321,7 +321,7 @@ def _attempt(config: WebhookConfig, event: MemoryEvent, body: bytes) -> Failure 
 
 
 def _where(config: WebhookConfig) -> dict[str, str | None]:
-    # The path of an address often is a password.
+    # The path of a webhook URL often contains a password.
     return {"host": urlsplit(config.url).hostname}
 
 
@@ -336,7 +336,7 @@ _TYPE_OF = {
 
 
 def _event_of(storage: StorageBackend, mark: Mark) -> MemoryEvent:
-    """The event that tells of what was done last to a marked record; the same one for each process that asks."""
+    """The event of the last change of a marked record; the same in every process."""
     cls = kind_named(mark.kind)
     record = storage.get(cls, mark.record_id, _EVERYWHERE)
     last = _last_version(storage, mark) if cls.spec.versioned else None
@@ -359,7 +359,7 @@ def _event_of(storage: StorageBackend, mark: Mark) -> MemoryEvent:
 
 
 def _id_of(mark: Mark) -> str:
-    """The same for every try to deliver this change, whichever process makes it."""
+    """An id that is the same for every attempt to deliver this change."""
     facts = (mark.projection, mark.kind, mark.record_id, mark.generation, mark.marked_at.isoformat())
     return hashlib.sha256("\x1f".join(map(str, facts)).encode()).hexdigest()[:32]
 
@@ -371,7 +371,7 @@ def _last_version(storage: StorageBackend, mark: Mark) -> MemoryVersion | None:
 
 
 def _last_known(storage: StorageBackend, cls: type[Record], mark: Mark) -> Record | None:
-    """What a deleted record was, as far as its history says."""
+    """The last known version of a deleted record."""
     if not cls.spec.versioned:
         return None
     kept = [version for version in storage.history(cls, mark.record_id, _EVERYWHERE) if version.record_json is not None]

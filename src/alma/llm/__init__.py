@@ -1,4 +1,4 @@
-"""Language models: the port, and the services behind it, each loaded when it is first used."""
+"""Language models: the port and its providers, imported on first use."""
 
 from __future__ import annotations
 

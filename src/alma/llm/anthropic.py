@@ -1,4 +1,4 @@
-"""Anthropic's models."""
+"""Anthropic models."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_MODEL = "claude-haiku-5-5"
 
 
 class AnthropicModel(SdkModel):
-    """A model of Anthropic; these take no temperature, so that what is asked for is left out."""
+    """An Anthropic model; the temperature is not sent, because these models do not accept one."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class AnthropicModel(SdkModel):
             api_key=key.reveal(),
             base_url=base_url,
             max_retries=0,
-            # A redirected request would take the key to another host.
+            # A redirect would send the API key to another host.
             http_client=anthropic.DefaultHttpxClient(
                 follow_redirects=False, event_hooks=timed(anthropic.DefaultHttpxClient)
             ),

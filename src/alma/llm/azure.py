@@ -1,4 +1,4 @@
-"""OpenAI's models as Azure serves them: a resource, a deployment and a version of the interface."""
+"""OpenAI models on Azure: endpoint, deployment and API version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _DEFAULT_API_VERSION = "2024-10-21"
 
 
 class AzureOpenAIModel(ChatModel):
-    """The model behind a deployment of an Azure OpenAI resource."""
+    """The model of an Azure OpenAI deployment."""
 
     def __init__(
         self,
@@ -44,6 +44,6 @@ class AzureOpenAIModel(ChatModel):
             api_key=key.reveal(),
             api_version=api_version,
             max_retries=0,
-            # A redirected request would take the key to another host.
+            # A redirect would send the API key to another host.
             http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks=timed(openai.DefaultHttpxClient)),
         )

@@ -1,4 +1,4 @@
-"""The language model port: messages in, words out."""
+"""The language model port: messages in, text out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Schema = JsonObject
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation with a model."""
+    """A message of a conversation."""
 
     role: Role
     content: str
@@ -32,7 +32,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a model is asked: checked messages, the shape its answer must have, and how long it may be."""
+    """A request: messages, response schema, token limit, temperature and timeout."""
 
     messages: tuple[Message, ...]
     schema: Schema | None
@@ -43,7 +43,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered; `finish_reason` is "length" where it was cut off."""
+    """A response; `finish_reason` is "length" if it was truncated."""
 
     text: str
     model: str
@@ -53,15 +53,15 @@ class Completion:
 
 
 class LanguageModel(Closeable):
-    """Answers messages.
+    """A language model.
 
-    * `complete` returns text, never an empty one, or raises `LanguageModelError` with a sentence that says what to do.
-    * With a `schema` (JSON Schema) the service is told to answer with such JSON; what comes is still text, to be read
-      by `alma.llm.structured.complete_json`.
-    * What may pass by itself (429, 5xx, no connection, a time-out) is tried again, `attempts` times in all.
-    * Keys never appear in errors.
+    * `complete` returns non-empty text, or raises `LanguageModelError` with a sentence that says what to do.
+    * With a `schema` (JSON Schema) the service is asked for such JSON; the result is still text, to be parsed by
+      `alma.llm.structured.complete_json`.
+    * Transient failures (429, 5xx, no connection, timeout) are retried, `attempts` in total.
+    * API keys never appear in errors.
 
-    A subclass implements `model` and `_attempt`.
+    Subclasses implement `model` and `_attempt`.
     """
 
     def __init__(self, timeout_seconds: float = 60.0, attempts: int = 3, backoff_seconds: float = 0.5) -> None:
@@ -78,7 +78,7 @@ class LanguageModel(Closeable):
 
     @abstractmethod
     def _attempt(self, request: Request) -> Completion | Failure:
-        """Ask once."""
+        """Send one request."""
 
     def complete(
         self,
@@ -88,7 +88,7 @@ class LanguageModel(Closeable):
         temperature: float | None = 0.0,
         timeout_seconds: float | None = None,
     ) -> Completion:
-        """The model's answer to the messages; a temperature of None leaves it to the service."""
+        """The response to the messages; a temperature of None uses the service's default."""
         seconds = self._timeout_seconds if timeout_seconds is None else timeout_seconds
         request = Request(checked_messages(messages), schema, max_tokens, temperature, seconds)
         return retry(
@@ -96,14 +96,14 @@ class LanguageModel(Closeable):
         )
 
     def close(self) -> None:
-        """Release connections, where there are some; closing twice is fine."""
+        """Close connections; closing twice has no effect."""
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(model={self.model!r})"
 
 
 def checked_messages(messages: Iterable[Message | Mapping[str, Any]]) -> tuple[Message, ...]:
-    """The messages as such, or an error that says what is wrong with them."""
+    """The messages as `Message` objects, or an error."""
     if isinstance(messages, str | Mapping) or not isinstance(messages, Iterable):
         raise ValidationError("messages", None, messages, "must be a list of messages")
     parsed = tuple(each if isinstance(each, Message) else _parsed(each) for each in messages)

@@ -1,4 +1,4 @@
-"""Models that run on one's own machine, served by Ollama."""
+"""Local models served by Ollama."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEFAULT_HOST = "http://127.0.0.1:11434"
 
 
 class OllamaModel(LanguageModel):
-    """A model that Ollama serves; fetch it with  ollama pull <model>."""
+    """A model of Ollama; download it with  ollama pull <model>."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class OllamaModel(LanguageModel):
         except self._unreachable as exc:
             return Failure(f"Ollama cannot be reached at {self._host}: start it with  ollama serve", True, cause=exc)
         except (ValueError, TypeError, AttributeError, LookupError, RecursionError) as exc:
-            return Failure("Ollama answered with something that is no completion", True, cause=exc)
+            return Failure("the response of Ollama is not a completion", True, cause=exc)
 
     def _ask(self, request: Request) -> Completion:
         options: dict[str, Any] = {"num_predict": request.max_tokens}

@@ -1,4 +1,4 @@
-"""OpenAI's models, or those of any service that speaks the same protocol."""
+"""OpenAI models, and services with an OpenAI-compatible API."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_MODEL = "gpt-4.1-mini"
 
 
 class ChatModel(SdkModel):
-    """Asks through a client for chat completions."""
+    """A model with the chat completions API."""
 
     _client: Any
     _length_parameter = "max_completion_tokens"
@@ -52,11 +52,11 @@ class ChatModel(SdkModel):
 
 
 def _said(content: Any) -> str:
-    """The text of an answer, which some services give in parts."""
+    """The text of a response, which some services return in parts."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part["type"] in _OF_TEXT)
     if content is not None and not isinstance(content, str):
-        raise TypeError("the content is no text")
+        raise TypeError("the content is not text")
     return content or ""
 
 
@@ -64,7 +64,7 @@ _OF_TEXT = ("text", "output_text")
 
 
 class OpenAIModel(ChatModel):
-    """A model of OpenAI; `base_url` leads to another service that speaks OpenAI's protocol, which may need no key."""
+    """An OpenAI model; `base_url` names a compatible service, which may need no key."""
 
     def __init__(
         self,
@@ -89,19 +89,19 @@ class OpenAIModel(ChatModel):
         name = "OpenAI" if base_url is None else f"the language model at {base_url}"
         super().__init__(name, model, key, fixes, openai, **patience)
         if base_url is not None:
-            # Services that speak the protocol know the older name of the parameter.
+            # Compatible services know the older parameter name.
             self._length_parameter = "max_tokens"
         self._client = openai.OpenAI(
             api_key=key.reveal() or "none",
             base_url=base_url,
             max_retries=0,
-            # A redirected request would take the key to another host.
+            # A redirect would send the API key to another host.
             http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks=timed(openai.DefaultHttpxClient)),
         )
 
 
 def openai_package(extra: str) -> ModuleType:
-    """OpenAI's client, which is loaded when it is first needed."""
+    """The openai package, imported on first use."""
     try:
         import openai
     except ImportError as exc:

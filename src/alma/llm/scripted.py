@@ -1,4 +1,4 @@
-"""A language model that says what it was told to, for tests and for trying things out."""
+"""A language model with scripted replies, for tests and examples."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Reply = str | dict[str, Any] | Exception | Callable[[Request], str]
 
 
 class ScriptedModel(LanguageModel):
-    """Gives its replies in order, the last one again and again; `asked` holds what it was asked.
+    """Returns its replies in order, repeating the last one; `asked` holds the requests.
 
-    A reply is a text, an object to be sent as JSON, an error, or a function of the request.
+    A reply is text, an object sent as JSON, an error, or a function of the request.
     """
 
     def __init__(self, *replies: Reply, attempts: int = 1) -> None:

@@ -1,4 +1,4 @@
-"""What the clients of OpenAI and Anthropic have in common: how they fail, and what that means."""
+"""Shared by the OpenAI and Anthropic clients: error handling, and one deadline for the whole response."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BAD_REQUEST = 400
 
 
 class SdkModel(LanguageModel):
-    """A model behind a service with an official client; we do the retrying, so that all services behave alike."""
+    """A model behind an official SDK client; retries are ours, so that all services behave alike."""
 
     def __init__(
         self, service: str, model: str, key: Secret, fixes: Mapping[int, str], errors: ModuleType, **patience: Any
@@ -44,16 +44,16 @@ class SdkModel(LanguageModel):
 
     @abstractmethod
     def _ask(self, request: Request) -> Any:
-        """What the client answers; its errors are translated by the caller."""
+        """The response of the client; the caller translates its errors."""
 
     @abstractmethod
     def _read(self, answer: Any) -> Completion:
-        """What the answer says; whatever goes wrong with that is the answer's fault."""
+        """The completion in a response; any error is a malformed response."""
 
     def _attempt(self, request: Request) -> Completion | Failure:
         result = self._asked(request if self._takes_temperature else replace(request, temperature=None))
         if isinstance(result, Failure) and self._refuses_temperature(result, request):
-            # Models that reason have a temperature of their own, and take no other.
+            # Reasoning models do not accept a temperature.
             self._takes_temperature = False
             return self._asked(replace(request, temperature=None))
         return result
@@ -79,7 +79,7 @@ class SdkModel(LanguageModel):
             return self._no_completion(exc)
 
     def _no_completion(self, exc: Exception) -> Failure:
-        return Failure(f"{self._service} answered with something that is no completion", True, cause=exc)
+        return Failure(f"the response of {self._service} is not a completion", True, cause=exc)
 
     def _refuses_temperature(self, failure: Failure, request: Request) -> bool:
         status = getattr(failure.cause, "status_code", None)
@@ -88,7 +88,7 @@ class SdkModel(LanguageModel):
     def _refusal(self, exc: Any) -> Failure:
         status: int = exc.status_code
         fix = self._fixes.get(status)
-        # A wrong key is quoted, in part, by some services.
+        # Some services quote a part of a wrong key.
         said = "" if status == 401 else self._key.hidden_in(_quoted(exc))
         sentence = f"{self._service} answered {status}{f': {said}' if said else ''}{f'; {fix}' if fix else ''}"
         transient = status in RETRIED_STATUSES and "insufficient_quota" not in said
@@ -96,7 +96,7 @@ class SdkModel(LanguageModel):
 
 
 def _quoted(exc: Any) -> str:
-    """The service's own words, short and on one line."""
+    """The service's error message, shortened to one line."""
     body = exc.body
     inner = body.get("error", body) if isinstance(body, dict) else body
     if isinstance(inner, dict):
@@ -107,20 +107,19 @@ def _quoted(exc: Any) -> str:
     return redact_text(re.sub(r"\s+", " ", words).strip()[:_LONGEST_QUOTE]).text
 
 
-# What a client tells of a connection that it made, the second where the connection is encrypted.
+# Trace events of a new connection; the second one for TLS.
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
 
 def timed(client: type) -> dict[str, list[Callable[[Any], None]]]:
-    """The event hooks for this class of HTTP client that hold its time-out to read for all of an answer.
+    """Event hooks for this HTTP client class that apply the read timeout to the whole response.
 
-    An answer begins with its status and headers, of which a client tells nothing until they are complete; so it is the
-    connection that looks at the clock, whenever it is read from. Which release of httpx a client is built on differs
-    from SDK to SDK.
+    Clients restart the read timeout with every piece of data, so the connection checks a deadline on every read. The
+    SDKs use different releases of httpx.
     """
     names = (base.__module__.partition(".")[0] for base in client.__mro__ if base.__name__ == "Client")
     httpx: Any = import_module(next(names))
-    # A connection serves one request after another, each in the thread that asks.
+    # A connection is reused for several requests, each in the thread that sends it.
     asking = threading.local()
 
     def begin(request: Any) -> None:

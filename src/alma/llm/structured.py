@@ -1,4 +1,4 @@
-"""JSON from a language model: asked for strictly, read generously, believed only where the text bears it out."""
+"""JSON from a language model: requested by schema, parsed leniently, and checked against the source text."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from alma.llm.base import LanguageModel, Message, Schema
 
 _FENCED = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL | re.IGNORECASE)
 _THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
-_AGAIN = "That was no JSON. Answer again with one JSON object alone, which fits this schema:\n{}"
+_AGAIN = "That was not JSON. Answer again with a single JSON object that matches this schema:\n{}"
 _TRIALS = 2
 
 
 def complete_json(
     llm: LanguageModel, messages: Iterable[Message], schema: Schema, max_tokens: int = 1_024
 ) -> dict[str, Any]:
-    """The JSON object that the model answers with; asked once more, with the schema in words, if there is none in it.
+    """The JSON object in the model's response; if there is none, one more request quotes the schema.
 
-    Which fields it has is for the caller to check: a schema is a wish to some services.
+    The caller checks the fields: some services treat a schema as a hint.
     """
     asked = [*messages]
     for _ in range(_TRIALS):
@@ -36,7 +36,7 @@ def complete_json(
 
 
 def read_object(text: str, listed: str | None = None) -> dict[str, Any] | None:
-    """The first JSON object in a text, whatever stands around it; a list of objects is the one called `listed`."""
+    """The first JSON object in a text; a list of objects becomes the field `listed`."""
     for candidate in _candidates(_THOUGHTS.sub("", text)):
         try:
             found, _ = json.JSONDecoder().raw_decode(candidate)
@@ -50,7 +50,7 @@ def read_object(text: str, listed: str | None = None) -> dict[str, Any] | None:
 
 
 def _is_whole(text: str) -> bool:
-    """Whether the JSON of a text that was cut off came to its end before."""
+    """Whether the JSON in a truncated text is complete."""
     begin = re.search(r"[\[{]", _THOUGHTS.sub("", text))
     if begin is None:
         return False
@@ -62,7 +62,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _only_list(schema: Schema) -> str | None:
-    """The name of the list that is all a schema asks for: some models leave out what stands around it."""
+    """The name of the only list in a schema, which some models return without the object around it."""
     properties = schema.get("properties", {})
     lists = [name for name, each in properties.items() if each.get("type") == "array"]
     return lists[0] if len(lists) == len(properties) == 1 else None
@@ -77,7 +77,7 @@ def _candidates(text: str) -> Iterator[str]:
 
 
 def span_of(text: str, quote: str) -> tuple[int, int] | None:
-    """Where the text says this, apart from case, white space and the shape of quotation marks; None if nowhere."""
+    """The position of a quote in the text, ignoring case, white space and quotation marks; None if absent."""
     words = quote.strip(" \t\r\n\"'“”‘’`….").split()
     if not words:
         return None

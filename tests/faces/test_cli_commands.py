@@ -244,7 +244,7 @@ def test_a_server_is_a_store_too(postgres_dsn: str, tmp_path: Path, monkeypatch:
         (["learning", "learn-from-conversation", "--agent", "a", "--messages", "@no.json"], 3, "no.json"),
         (["projects", "list"], 7, "--user"),
         (["stats", "--config", "none.yaml"], 2, "there is no configuration at none.yaml"),
-        (["stats", "--store", "mongodb://x"], 2, "'mongodb' is no store"),
+        (["stats", "--store", "mongodb://x"], 2, "unknown kind of store 'mongodb'"),
         (["stats", "--store", "postgresql://u:secret@127.0.0.1:1/z"], 5, "PostgreSQL"),
         (["export", "no/such/folder/x.jsonl"], 2, "no/such/folder"),
         (["init"], 2, "--force"),

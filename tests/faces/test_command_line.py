@@ -58,7 +58,7 @@ def test_partitions_are_made_by_a_command(postgres_dsn: str) -> None:
     ("arguments", "code", "said"),
     [
         (["migrate", "status", "--store", "nowhere.db"], 2, "there is no store at nowhere.db"),
-        (["migrate", "status", "--store", "mongodb://x"], 2, "'mongodb' is no store"),
+        (["migrate", "status", "--store", "mongodb://x"], 2, "unknown kind of store 'mongodb'"),
         (["migrate", "status", "--store", "file:///tmp"], 2, "no schema"),
         (["partition", "--store", "alma.db"], 2, "PostgreSQL"),
         (["reembed", "--store", "nowhere.db", "--provider", "mock"], 2, "there is no store at nowhere.db"),

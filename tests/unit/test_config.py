@@ -382,7 +382,7 @@ class TestQuickstart:
 
     @pytest.mark.parametrize("place", [5, b"a.db", ["a.db"], ""])
     def test_what_names_no_place_is_an_error(self, tmp_path: Path, place: Any) -> None:
-        with pytest.raises(ConfigurationError, match="the store must be named"):
+        with pytest.raises(ConfigurationError, match="the store must"):
             ALMA.quickstart(place, embedding_provider="mock")
         assert [each.name for each in tmp_path.iterdir()] == ["home"]
 

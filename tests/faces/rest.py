@@ -20,7 +20,8 @@ import pytest
 from alma import ALMA
 from alma.access import ApiKeys
 from alma.rest.options import ServiceOptions
-from alma.rest.server import create_server, listen
+from alma.rest.server import create_server
+from alma.serving.server import listen
 from tests.conftest import empty_store
 
 READY_SECONDS = 60.0

@@ -120,7 +120,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(server: HttpServer, folder: 
     arguments = command("--http", "--port", port, "--config", str(configured(folder)))
     ran = subprocess.run(arguments, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert ran.returncode == 2
-    assert ran.stderr == f"alma mcp: cannot listen on 127.0.0.1:{port}: Address already in use\n"
+    assert ran.stderr.startswith(f"alma mcp: port {port} on 127.0.0.1 is in use: stop the other program, or choose")
 
 
 def test_a_signal_ends_it_with_clients_connected(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from alma import ALMA
 from alma.access import ApiKeys
 from alma.errors import ConfigurationError, ValidationError
 from alma.rest.options import ServiceOptions
-from alma.rest.server import listen, serve
+from alma.rest.server import serve
 from alma.serving.limits import RateLimit
+from alma.serving.server import listen
 from tests.faces.rest import client_of, key_for, served
 from tests.support.clock import Clock
 

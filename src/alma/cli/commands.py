@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from alma.cli.app import Listing, application, examples, unknown
+from alma.cli.app import LazyGroup, Listing, application, examples, unknown
 from alma.cli.options import Field, arguments, arguments_of, fields_of, parameters_of, quoted
 from alma.cli.output import AsJson, progress_of, show_json
 from alma.cli.results import show_result
@@ -72,7 +72,7 @@ def everyday(name: str) -> typer.Typer:
 def group(name: str) -> typer.Typer:
     """The commands of a group."""
     described = [each for each in offered() if each.group == name]
-    made = application(_SUMMARIES.get(name, f"Everything about {name}."), _Forgiving)
+    made = application(LazyGroup.entries[name].summary, _Forgiving)
     for operation in described:
         if operation.name not in COVERED:
             command = command_name(operation)
@@ -106,19 +106,6 @@ _MORE_EXAMPLES: dict[str, tuple[str, ...]] = {
         '--error-message "timed out"',
     ),
     "create_memory": ("git log -1 --format=%B | alma remember - --type progress",),
-}
-_SUMMARIES = {
-    "learning": "Facts, preferences, conversations, the archive, and the health of what agents have learned.",
-    "memories": "General memories: notes, decisions, conversations.",
-    "sessions": "Sessions, their working sets, handoffs and agent states.",
-    "projects": "The projects of this store.",
-    "users": "The users of this store and their profiles.",
-    "settings": "Settings, for all users and per user.",
-    "work": "Work items: open, blocked, next.",
-    "relations": "Relations between memories, and paths between them.",
-    "graph": "The graph of entities extracted from texts.",
-    "patterns": "Recurring patterns, insights across projects, and knowledge gaps.",
-    "history": "Versions of memories, and what was known at any time.",
 }
 
 

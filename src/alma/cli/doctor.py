@@ -16,7 +16,8 @@ from alma.bootstrap import judge_of_file, open_migrator, require_sound_store, st
 from alma.cli.app import single
 from alma.cli.escaping import one_line
 from alma.cli.output import AsJson, show_json
-from alma.cli.store_options import Config, Place, Store, config_of, open_memory, place_of, without_password
+from alma.cli.store_options import Config, Place, Store, open_memory, place_of, without_password
+from alma.config import config_file
 from alma.errors import ALMAError
 from alma.model.kinds import KINDS
 from alma.model.scope import Scope
@@ -80,7 +81,7 @@ def _show(check: Check) -> None:
 def _checks(config: Path | None, store: str | None, deep: bool) -> Iterator[Check]:
     try:
         place = yield from _configuration(config, store)
-        yield _judge(config_of(config, store))
+        yield _judge(config_file(config, store))
         yield from _store(place, deep)
         yield from _memory(config, store, deep)
     except _Stop:
@@ -91,7 +92,7 @@ def _checks(config: Path | None, store: str | None, deep: bool) -> Iterator[Chec
 def _configuration(config: Path | None, store: str | None) -> Generator[Check, None, Place]:
     try:
         place = place_of(config, store)
-        file = config_of(config, store)
+        file = config_file(config, store)
     except ALMAError as exc:
         yield Check("configuration", "fail", str(exc), "correct it, or write a new one with  alma init --force")
         raise _Stop from exc

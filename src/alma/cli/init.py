@@ -11,7 +11,8 @@ import typer
 
 from alma.cli.app import single
 from alma.cli.output import AsJson, say, show_json
-from alma.cli.store_options import DEFAULT_CONFIG, open_memory
+from alma.cli.store_options import open_memory
+from alma.config import DEFAULT_CONFIG
 from alma.errors import ConfigurationError
 from alma.paths import make_directory
 

@@ -12,7 +12,8 @@ from alma.access.keys import ApiKeys
 from alma.bootstrap import open_as_it_is, open_existing
 from alma.cli.app import application, examples, single
 from alma.cli.output import AsJson, say, show_json, show_table
-from alma.cli.store_options import Config, Project, Store, config_of, place_of
+from alma.cli.store_options import Config, Project, Store, place_of
+from alma.config import config_file
 
 
 def serve(
@@ -49,7 +50,7 @@ def serve(
     from alma.rest.server import startup_message
 
     start(
-        config_of(config, store),
+        config_file(config, store),
         store,
         project,
         announce=lambda address, options: say(startup_message(address, options, mcp)),

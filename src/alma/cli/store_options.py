@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from alma.config import DEFAULT_CONFIG, config_file
 from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from alma.core import ALMA
     from alma.redaction.redactor import Redactor
 
-DEFAULT_CONFIG = Path(".alma/config.yaml")
 DEFAULT_STORE = ".alma/alma.db"
 STORES = "An SQLite file, file:///folder or a postgresql:// URL."
 
@@ -48,18 +48,11 @@ class Place(NamedTuple):
     schema: str
 
 
-def config_of(given: Path | None, store: str | None) -> Path | None:
-    """The configuration file: the given one, or the default one if it exists and no store is given."""
-    if given is not None or store is not None:
-        return given
-    return DEFAULT_CONFIG if DEFAULT_CONFIG.is_file() else None
-
-
 def place_of(config: Path | None, store: str | None, schema: str | None = None) -> Place:
     """The chosen store."""
     if store is not None:
         return Place(store, schema or "public")
-    file = config_of(config, store)
+    file = config_file(config, store)
     if file is None:
         return Place(DEFAULT_STORE, schema or "public")
     from alma.bootstrap import place_of_file
@@ -70,7 +63,7 @@ def place_of(config: Path | None, store: str | None, schema: str | None = None) 
 
 def embedding_of(config: Path | None, store: str | None, provider: str | None = None) -> tuple[str, dict[str, Any]]:
     """The chosen embedding provider and its options."""
-    file = config_of(config, store)
+    file = config_file(config, store)
     if file is None:
         return provider or "local", {}
     from alma.bootstrap import embedding_of_file
@@ -80,7 +73,7 @@ def embedding_of(config: Path | None, store: str | None, provider: str | None = 
 
 def redactor_of(config: Path | None, store: str | None) -> Redactor | None:
     """The redactor of the chosen store."""
-    file = config_of(config, store)
+    file = config_file(config, store)
     if file is None:
         from alma.redaction.redactor import DEFAULT_REDACTOR
 
@@ -101,7 +94,7 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
             f"there is no store at {without_password(place.store)} yet: create one with  alma init, or name yours with "
             "--store or --config"
         )
-    parts = parts_chosen(config_of(config, store), store, project)
+    parts = parts_chosen(config_file(config, store), store, project)
     return ALMA(
         parts.storage,
         parts.retrieval,

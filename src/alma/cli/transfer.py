@@ -19,13 +19,13 @@ from alma.cli.store_options import (
     Place,
     Project,
     Store,
-    config_of,
     embedding_of,
     open_memory,
     place_of,
     redactor_of,
     without_password,
 )
+from alma.config import config_file
 from alma.errors import ConfigurationError, NotFoundError
 from alma.importers import IMPORTERS, ImportOptions, ImportProgress, ImportReport, import_into, importer_named
 from alma.importers.sources import Source
@@ -108,7 +108,7 @@ def import_command(
 
 def _naming(config: Path | None, store: str | None, place: Place) -> str:
     """The options that name the same store for the next command."""
-    file = config_of(config, store)
+    file = config_file(config, store)
     named = [] if file is None else [f"--config {file}"]
     return " ".join(named if named and store is None else [*named, f"--store {without_password(place.store)}"])
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from alma.bootstrap import create_embedder, open_storage, store_of_file
+from alma.config import DEFAULT_CONFIG
 from alma.core import ALMA
 from alma.domains.schema import PREBUILT, DomainSchema
 from alma.embeddings.base import EmbeddingProvider, as_provider
@@ -24,7 +25,6 @@ from alma.storage.base import StorageBackend, checked_storage
 
 _log = logging.getLogger("alma.domains")
 
-DEFAULT_CONFIGURATION = ".alma/config.yaml"
 DEFAULT_PLACE = ".alma/alma.db"
 _EVERYWHERE = Scope.everywhere()
 _PREFIX = "domain_schema."
@@ -203,8 +203,8 @@ def _agent_names(agents: Iterable[str]) -> tuple[str, ...]:
 def _opened(
     storage: StorageBackend | str | None, given: EmbeddingProvider | None
 ) -> tuple[StorageBackend, EmbeddingProvider]:
-    if storage is None and Path(DEFAULT_CONFIGURATION).is_file():
-        return store_of_file(DEFAULT_CONFIGURATION, given)
+    if storage is None and DEFAULT_CONFIG.is_file():
+        return store_of_file(DEFAULT_CONFIG, given)
     embedder = create_embedder("local") if given is None else as_provider(given)
     if isinstance(storage, StorageBackend):
         return storage, embedder

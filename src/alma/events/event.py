@@ -26,7 +26,7 @@ class MemoryEventType(StrEnum):
     CONSOLIDATED = "consolidated"
 
 
-_TYPE_OF = {
+TYPE_OF_ACTION = {
     "create": MemoryEventType.CREATED,
     "update": MemoryEventType.UPDATED,
     "delete": MemoryEventType.DELETED,
@@ -65,7 +65,7 @@ class MemoryEvent:
     def of(cls, change: Change) -> MemoryEvent:
         """The event of a committed change; unknown actions count as updates."""
         return cls(
-            event_type=_TYPE_OF.get(change.action, MemoryEventType.UPDATED),
+            event_type=TYPE_OF_ACTION.get(change.action, MemoryEventType.UPDATED),
             memory_type=change.kind,
             memory_id=change.id,
             project_id=change.project_id,

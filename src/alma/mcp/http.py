@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
 import signal
-import socket
 import sys
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable
 from functools import cached_property
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any
 
 import anyio.to_thread
@@ -30,8 +27,8 @@ from alma.mcp.server import DEFAULT_TOKENS, Options
 from alma.mcp.service import FAILURE, GRANT, Service
 from alma.mcp.transport import LONGEST_MESSAGE
 from alma.serving.connections import address_of
-from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, Limits, RateLimit
-from alma.serving.server import Server, server_config, throttled_logging
+from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, Limits, RateLimit, is_loopback
+from alma.serving.server import Server, address_of_socket, listen, server_config, throttled_logging
 
 if TYPE_CHECKING:
     from alma.core import ALMA
@@ -55,15 +52,12 @@ def serve(options: Options) -> int:
     """Serve until a signal and return the exit code."""
     with Service(options) as service:
         server = create_server(service)
-        listener = _listening(options)
-        host, port = listener.getsockname()[:2]
-        shown = f"[{host}]" if ":" in host else host
-        sys.stderr.write(f"alma mcp: serving at http://{shown}:{port}{PATH}\n")
-        sys.stderr.flush()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # uvicorn handles these signals and raises them again afterwards.
-            signal.signal(number, lambda *_: None)
-        with throttled_logging() as server.repeated:
+        with listen(options) as listener, throttled_logging() as server.repeated:
+            sys.stderr.write(f"alma mcp: serving at {address_of_socket(listener)}{PATH}\n")
+            sys.stderr.flush()
+            for number in (signal.SIGTERM, signal.SIGINT):
+                # uvicorn handles these signals and raises them again afterwards.
+                signal.signal(number, lambda *_: None)
             server.run(sockets=[listener])
     return 0
 
@@ -190,33 +184,9 @@ class Authentication:
         return ApiKeys(self._service.opened.alma().storage)
 
 
-def is_loopback(host: str) -> bool:
-    """Whether an address is a loopback address."""
-    try:
-        return ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _bearer(request: Request) -> str | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else None
-
-
-def _listening(options: Options) -> socket.socket:
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
-    # Without the protocol number asyncio leaves Nagle's algorithm on, which adds 40 ms to every response.
-    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((options.host.strip("[]"), options.port))
-        # Listen now, so that clients can connect as soon as the address is printed.
-        listener.listen(_WAITING)
-    except OSError as exc:
-        listener.close()
-        reason = os.strerror(exc.errno) if exc.errno and exc.errno > 0 else str(exc)
-        raise ConfigurationError(f"cannot listen on {options.host}:{options.port}: {reason}") from exc
-    return listener
 
 
 async def _health(_: Request) -> JSONResponse:

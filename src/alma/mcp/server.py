@@ -9,7 +9,6 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 
 from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
@@ -17,7 +16,6 @@ from alma.mcp.handshake import handshake_response
 from alma.mcp.transport import StdioTransport
 from alma.serving.limits import Limits
 
-DEFAULT_CONFIG = ".alma/config.yaml"
 DEFAULT_TOKENS = 6_000
 LEAST_TOKENS = 1_000
 TOOLSETS = ("small", "full")
@@ -111,13 +109,6 @@ def parse_options(argv: Sequence[str]) -> Options:
     if given["config"] and given["store"]:
         parser.error("--config and --store both name a memory: give one of them")
     return Options(**{**given, "allowed_hosts": tuple(given["allowed_hosts"])})
-
-
-def config_of(options: Options) -> str | None:
-    """The configuration file: the given one, or the default one if it exists and no store is given."""
-    if options.config or options.store:
-        return options.config
-    return DEFAULT_CONFIG if Path(DEFAULT_CONFIG).is_file() else None
 
 
 def _serve_stdio(options: Options) -> int:

@@ -19,10 +19,11 @@ from mcp.shared.exceptions import MCPError
 
 from alma import __version__
 from alma.closeable import Closeable
+from alma.config import config_file
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.mcp.continuation import Continuations, Piece, as_text, truncate
 from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
-from alma.mcp.server import Options, config_of
+from alma.mcp.server import Options
 from alma.text.disguise import visible
 
 if TYPE_CHECKING:
@@ -324,7 +325,7 @@ class LazyMemory(Closeable):
     def _open(self) -> ALMA:
         from alma.core import ALMA, DEFAULT_PROJECT
 
-        config = config_of(self._options)
+        config = config_file(self._options.config, self._options.store)
         if config is not None:
             return ALMA.from_config(config)
         return ALMA.quickstart(self._options.store, self._options.project or DEFAULT_PROJECT)

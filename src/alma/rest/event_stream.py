@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from alma.errors import PermissionDeniedError
-from alma.events.event import MemoryEvent, MemoryEventType
+from alma.events.event import TYPE_OF_ACTION, MemoryEvent
 from alma.model.governance import AuditEvent
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
@@ -46,14 +46,6 @@ _PAGE = 200
 _USUAL_LAG = 5_000
 _POSITION = re.compile(r"(\d{1,9})\.(\d{1,18})\.(\d{1,18})")
 _LONGEST_CURSOR = 8_000
-
-_TYPES = {
-    "create": MemoryEventType.CREATED,
-    "update": MemoryEventType.UPDATED,
-    "delete": MemoryEventType.DELETED,
-    "archive": MemoryEventType.ARCHIVED,
-    "restore": MemoryEventType.RESTORED,
-}
 
 Visible = Callable[[Record], bool]
 
@@ -290,7 +282,7 @@ def _stream_events(
 
 
 def _events(tx: Transaction, row: AuditEvent, visible: Visible) -> Iterator[MemoryEvent]:
-    if row.resource_type not in _KINDS or row.action not in _TYPES or not row.success:
+    if row.resource_type not in _KINDS or row.action not in TYPE_OF_ACTION or not row.success:
         return
     cls = kind_named(row.resource_type)
     ids = row.resource_ids or (row.resource_id,)
@@ -299,7 +291,7 @@ def _events(tx: Transaction, row: AuditEvent, visible: Visible) -> Iterator[Memo
         record = found.get(key) or _last_version(tx, cls, key)
         if record is not None and visible(record):
             yield MemoryEvent(
-                _TYPES[row.action],
+                TYPE_OF_ACTION[row.action],
                 cls.spec.kind,
                 key,
                 project_id=getattr(record, "project_id", None),

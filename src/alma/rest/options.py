@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from alma.errors import ValidationError
-from alma.serving.limits import Limits
+from alma.serving.limits import Limits, is_loopback
 
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 
@@ -61,13 +60,3 @@ class ServiceOptions(Limits):
     def knows_host(self, name: str) -> bool:
         """Whether the Host header is allowed, which protects a loopback service against DNS rebinding."""
         return not self.is_local or name in (*_LOOPBACK_NAMES, self.host, *self.allowed_hosts)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether an address is a loopback address."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import signal
 import socket
 import threading
@@ -17,6 +16,7 @@ from typing import Any
 import anyio.to_thread
 
 from alma import __version__
+from alma.config import config_file
 from alma.core import ALMA, DEFAULT_PROJECT
 from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
 from alma.mcp.http import asgi_app
@@ -28,7 +28,7 @@ from alma.rest.options import ServiceOptions
 from alma.rest.responses import HttpError, json_response
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
-from alma.serving.server import Server, server_config, throttled_logging
+from alma.serving.server import Server, address_of_socket, listen, server_config, throttled_logging
 
 try:
     import httptools  # noqa: F401 - needed below, and told of here
@@ -45,7 +45,6 @@ except ImportError as exc:
     raise MissingDependencyError((exc.name or "fastapi").partition(".")[0], "server") from exc
 
 MCP_PATH = "/mcp"
-DEFAULT_CONFIG = Path(".alma/config.yaml")
 Announce = Callable[[str, ServiceOptions], None]
 
 
@@ -91,65 +90,27 @@ def serve(
     """
     options = ServiceOptions(**settings)
     limit_malloc_arenas()
-    with listen(options) as sock:
-        memory = _opened(config, store, project_id)
-        with memory:
-            alma = memory if project_id is None else memory.for_project(project_id)
-            server = create_server(sock, alma, options, announce)
-            with throttled_logging() as server.repeated:
-                server.run(sockets=[sock])
+    with listen(options) as sock, _open_memory(config, store, project_id) as memory:
+        alma = memory if project_id is None else memory.for_project(project_id)
+        server = create_server(sock, alma, options, announce)
+        with throttled_logging() as server.repeated:
+            server.run(sockets=[sock])
 
 
 def create_server(sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None) -> Server:
     """A server of an open memory on a listen socket; `run(sockets=[sock])` serves until `should_exit` is set."""
     app = create_app(alma, options)
     config = server_config(app, options, timeout_graceful_shutdown=int(options.shutdown_seconds))
-    port = sock.getsockname()[1]
-    address = f"http://{_bracketed(options.host)}:{port}"
-    told = None if announce is None else lambda: announce(address, replace(options, port=port))
-    return _Server(config, app.state.service, told)
+    bound = replace(options, port=sock.getsockname()[1])
+    on_start = None if announce is None else lambda: announce(address_of_socket(sock, options.host), bound)
+    return _Server(config, app.state.service, on_start)
 
 
-@contextmanager
-def listen(options: ServiceOptions) -> Iterator[socket.socket]:
-    """A socket that listens on the address of the options, or an error that says how to choose another."""
-    try:
-        family, kind, protocol, _, where = socket.getaddrinfo(
-            options.host, options.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )[0]
-        sock = socket.socket(family, kind, protocol)
-    except OSError as exc:
-        raise ConfigurationError(f"cannot listen on host {options.host!r}: {exc.strerror or exc}") from exc
-    with sock:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            sock.bind(where)
-            sock.listen(1024)
-        except OSError as exc:
-            raise ConfigurationError(_why_not(options, exc)) from exc
-        yield sock
-
-
-def _why_not(options: ServiceOptions, exc: OSError) -> str:
-    if exc.errno == errno.EADDRINUSE:
-        other = options.port + 1 if options.port < 65535 else 8081
-        return (
-            f"port {options.port} on {options.host} is in use: stop the other program, or choose another port, "
-            f"for example  --port {other}  (make run PORT={other})"
-        )
-    return f"cannot listen on {options.host} port {options.port}: {exc.strerror or exc}"
-
-
-def _opened(config: str | Path | None, store: str | None, project_id: str | None) -> ALMA:
+def _open_memory(config: str | Path | None, store: str | None, project_id: str | None) -> ALMA:
     if config is not None and store is not None:
         raise ConfigurationError("give a configuration or a store, not both")
-    if store is None and (config is not None or DEFAULT_CONFIG.is_file()):
-        return ALMA.from_config(config or DEFAULT_CONFIG)
-    return ALMA.quickstart(store, project_id or DEFAULT_PROJECT)
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+    file = config_file(config, store)
+    return ALMA.quickstart(store, project_id or DEFAULT_PROJECT) if file is None else ALMA.from_config(file)
 
 
 class _Server(Server):

@@ -7,6 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from ipaddress import ip_address
 
 from alma.errors import ValidationError
 
@@ -65,3 +66,11 @@ class RateLimit:
             # The caller that was idle longest has a full bucket anyway.
             self._buckets.popitem(last=False)
         return None if has_one else max(1, math.ceil((1 - left) / self._per_second))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether an address is a loopback address."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"

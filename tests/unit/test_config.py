@@ -116,7 +116,7 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         ({"project_id": "p", "agents": {True: {}}}, "a name under agents must be text, in quotes if it looks like"),
         ({"project_id": "p", "agents": {"a": {"can_learn": [" "]}}}, "agents.a.can_learn.0 must have 1 to 200"),
         ({"project_id": "${KEYVAULT:}"}, "project_id: ${KEYVAULT:} is not a secret name"),
-        ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "vault.azure.net"}}, "begins with https://"),
+        ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "vault.azure.net"}}, "must begin with https://"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": 5}}, "set azure.key_vault_url"),
         ({"project_id": "${KEYVAULT:x}", "azure": {"key_vault_url": "${NO_SUCH}"}}, "azure.key_vault_url: the env"),
     ],
@@ -264,7 +264,7 @@ def test_a_mistake_does_not_tell_what_a_reference_stands_for(monkeypatch: pytest
 
 
 def test_a_reference_that_does_not_end_is_an_error() -> None:
-    with pytest.raises(ConfigurationError, match=r"project_id.*does not end"):
+    with pytest.raises(ConfigurationError, match=r"project_id.*is not closed"):
         settings_from({"project_id": "${HOME"})
 
 

@@ -11,7 +11,7 @@ import psycopg
 
 from alma.model.kinds import KINDS
 from alma.model.record import Record, RecordSpec
-from alma.storage.postgres.migrations import LOCK
+from alma.storage.postgres.pools import SCHEMA_LOCK
 from alma.storage.sql.names import Names
 from alma.text.tokens import stored_terms
 
@@ -122,7 +122,7 @@ def make_missing(connection: psycopg.Connection[Any], schema: str) -> None:
     if not _missing(connection, schema):
         return
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
         # Somebody else may have made them meanwhile.
         missing = _missing(connection, schema)
         for spec in missing:

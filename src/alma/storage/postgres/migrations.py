@@ -13,9 +13,7 @@ from psycopg import sql
 from alma.errors import MigrationError
 from alma.storage.migrations.base import HISTORY_TABLE, Applied, Migration, Migrator, statements
 from alma.storage.postgres.fulltext import index_everything
-
-# Any constant will do, as long as every migrator of every version uses the same one.
-LOCK = 0x616C6D61
+from alma.storage.postgres.pools import SCHEMA_LOCK
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
@@ -54,7 +52,7 @@ class PostgresMigrator(Migrator):
     @contextmanager
     def _locked(self) -> Iterator[None]:
         with self._connection.transaction():
-            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+            self._connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
             yield
 
     def _before_change(self) -> None:
@@ -97,7 +95,7 @@ def prepare_vector_column(connection: psycopg.Connection[Any], schema: str) -> b
     if existing is not None and _has_embeddings_view(connection, schema):
         return existing == "vector"
     with connection.transaction():
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", [LOCK])
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
         if _vector_column(connection, schema) is None:
             column = "vector" if _has_pgvector(connection) else "bytea"
             connection.execute(f"ALTER TABLE alma_embeddings ADD COLUMN embedding {column} NOT NULL".encode())

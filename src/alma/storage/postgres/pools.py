@@ -21,6 +21,8 @@ _SET_PATH = (
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
 _CONNECT_SECONDS = 30.0
+# The advisory lock under which one process at a time changes a schema.
+SCHEMA_LOCK = 0x616C6D61
 _NO_WORDS = re.compile(r'column "?(?:\w+\.)?search(?:_length)?"?(?: of relation "(?P<table>\w+)")? does not exist')
 _UNREADABLE = (
     "the address of the PostgreSQL database cannot be read: it must be like postgresql://user:password@host:5432/database,"

@@ -91,6 +91,22 @@ def test_what_replaced_a_fact_is_found_by_it_where_the_question_is_far_from_it(a
     assert found.why_not(old.id) is not None
 
 
+def test_of_preferences_of_one_category_the_newest_holds_however_differently_they_are_worded(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", "shop") as alma:
+        for text in ("write in German", "please use English from now on"):
+            alma.add_user_preference("ana", "language", text)
+        prompt = alma.retrieve("Write the report", "ops", user_id="ana").to_prompt()
+    note = f"Note: superseded on {now():%Y-%m-%d} by: please use English from now on"
+    assert prompt.index(": please use English") < prompt.index(": write in German") < prompt.index(note)
+
+
+def test_preferences_of_one_category_that_fit_together_are_not_related(tmp_path: Path) -> None:
+    with ALMA.quickstart(tmp_path / "alma.db", "shop") as alma:
+        first = alma.add_user_preference("ana", "style", "Keep answers short")
+        alma.add_user_preference("ana", "style", "Use bullet points")
+        assert told(alma, first.id, UserPreference) == []
+
+
 def test_without_a_model_only_what_somebody_says_replaces_a_fact(tmp_path: Path) -> None:
     with opened(tmp_path, StrictJudge()) as alma:
         old, unrelated = fact(alma, CENTRAL), fact(alma, WEST)

@@ -303,7 +303,10 @@ def _from_advice(found: NearbyStrategy) -> Assessed:
 
 def _why_none(near: Sequence[NearbyStrategy], nearest: Sequence[NearbyStrategy], threshold: float) -> str:
     if near:
-        return f"everything that was tried on tasks like this one failed, {near[0].tried} times “{near[0].strategy}”"
+        failed, strategy = sum(each.tried for each in near), max(near, key=lambda each: each.relevance).strategy
+        if failed == 1:
+            return f"the only attempt at a task like this one failed: “{strategy}”"
+        return f"all {failed} attempts at tasks like this one failed, the nearest with “{strategy}”"
     if not nearest:
         return "nothing was tried yet"
     said = f"its relevance is {nearest[0].relevance:.2f}, and {threshold:.2f} is the threshold"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from alma import clock
 from alma.errors import IndexUnavailable
@@ -37,10 +37,15 @@ class Tuning:
 
     Facts with a cosine below `least_cosine` are about different things; text longer than `longest` characters is a
     document, of which the judge would only read the beginning.
+
+    Two preferences of one user in one category are about one thing, whatever their cosine: there, *supersedes* or
+    *opposite* being more likely than not is enough (`exclusive`). Of 35 contradicting pairs of preferences this marks
+    29 instead of 19, of 40 compatible ones 2 instead of 1.
     """
 
     same: float = 0.8
     related: float = 0.7
+    exclusive: float = 0.5
     least_cosine: float = 0.4
     nearest: int = 8
     longest: int = 600
@@ -61,6 +66,21 @@ class Verdict:
 
     known: Record
     judgement: Judgement
+    of_one_category: bool = False
+
+    @property
+    def label(self) -> Label:
+        """The most likely label, where two preferences of one category exclude each other that of the exclusion."""
+        excluding: tuple[Label, Label] = ("supersedes", "opposite")
+        excludes = self.of_one_category and sum(self.judgement[each] for each in excluding) >= TUNING.exclusive
+        return max(excluding, key=self.judgement.__getitem__) if excludes else self.judgement.label
+
+    @property
+    def probability(self) -> float:
+        """The probability of the label; of an exclusion that of either label."""
+        if self.of_one_category and self.label in ("supersedes", "opposite"):
+            return self.judgement["supersedes"] + self.judgement["opposite"]
+        return self.judgement[self.label]
 
     @property
     def is_same(self) -> bool:
@@ -69,8 +89,9 @@ class Verdict:
     @property
     def relation(self) -> Relation | None:
         """The relation to store, if the judge is sure enough."""
-        label = self.judgement.label
-        return _RELATIONS.get(label) if self.judgement[label] >= TUNING.related else None
+        is_exclusion = self.of_one_category and self.label in ("supersedes", "opposite")
+        least = TUNING.exclusive if is_exclusion else TUNING.related
+        return _RELATIONS.get(self.label) if self.probability >= least else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +140,10 @@ class FactComparison:
             return [NOTHING] * len(records)
         judge = self._judge()
         judged = iter(judge.compare(pairs))
-        verdicts = [[Verdict(known, next(judged)) for known in found] for found in near]
+        verdicts = [
+            [Verdict(known, next(judged), _of_one_category(record, known)) for known in found]
+            for record, found in zip(records, near, strict=True)
+        ]
         return [Comparison(judge.name, _by_certainty(_about_one_value(judge, each))) for each in verdicts]
 
     def relate(self, tx: Transaction, record: Record, comparison: Comparison) -> list[Edge]:
@@ -148,7 +172,7 @@ class FactComparison:
         cls = type(verdicts[0].known)
         now = {str(each.key): each for each in tx.lock(cls, sorted(str(v.known.key) for v in verdicts), _EVERYWHERE)}
         return [
-            Verdict(now[key], each.judgement)
+            replace(each, known=now[key])
             for each in verdicts
             if (key := str(each.known.key)) in now and stated(now[key]) == stated(each.known)
         ]
@@ -176,8 +200,11 @@ class FactComparison:
         if vector is None or not is_fact(record):
             return
         cls, (scope, where) = type(record), of_the_same_owner(record)
-        near = self._near(cls, vector, scope, where)
-        ids = [key for key, cosine in near if cosine >= TUNING.least_cosine and key != record.key][: TUNING.nearest]
+        near = [key for key, cosine in self._near(cls, vector, scope, where) if cosine >= TUNING.least_cosine]
+        if isinstance(record, UserPreference):
+            of_category = And(where, Compare("category", "eq", record.category))
+            near = [*(key for key, _ in self._near(cls, vector, scope, of_category)), *near]
+        ids = [key for key in dict.fromkeys(near) if key != record.key][: TUNING.nearest]
         if not ids:
             return
         apart = _kept_apart(edges_of(self._storage, cls, [str(record.key)]))
@@ -243,14 +270,18 @@ def _saved(tx: Transaction, record: Record, verdict: Verdict, judge: str) -> Edg
 
 def _ends(record: Record, verdict: Verdict) -> tuple[Record, Record]:
     """The source and target of a relationship: the more detailed fact, else the later one, comes first."""
-    says_more = verdict.judgement.label == "more"
+    says_more = verdict.label == "more"
     return (record, verdict.known) if says_more else latest_first(record, verdict.known)
 
 
 def _evidence(verdict: Verdict, judge: str) -> Evidence:
-    label = verdict.judgement.label
-    probability = verdict.judgement[label]
-    return Evidence("judge", f"{label}, {probability:.2f}, by {judge}", probability)
+    probability = verdict.probability
+    return Evidence("judge", f"{verdict.label}, {probability:.2f}, by {judge}", probability)
+
+
+def _of_one_category(one: Record, other: Record) -> bool:
+    """Whether both are preferences of one category; those compared are of one user."""
+    return isinstance(one, UserPreference) and isinstance(other, UserPreference) and one.category == other.category
 
 
 def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:
@@ -274,4 +305,4 @@ def _about_one_value(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]
 
 
 def _by_certainty(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    return sorted(verdicts, key=lambda each: (-each.judgement[each.judgement.label], str(each.known.key)))
+    return sorted(verdicts, key=lambda each: (-each.probability, str(each.known.key)))

@@ -189,7 +189,7 @@ def test_without_storage_the_memory_is_where_configurations_put_it_and_says_so(
 
 
 def test_a_wrong_call_leaves_nothing_open_and_is_one_sentence(factory: DomainMemoryFactory, here: Path) -> None:
-    with pytest.raises(ConfigurationError, match="'cooking' is no schema; choose coding, research"):
+    with pytest.raises(ConfigurationError, match="'cooking' is not a schema; choose coding, research"):
         factory.create_alma("cooking", "p")
     with pytest.raises(ConfigurationError, match="agents must be a list with at least one name"):
         factory.create_alma("coding", "p", agents=[])

@@ -124,7 +124,7 @@ class Doorkeeper(MemoryWriter):
 
     def save(self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent") -> Any:
         if source == "web":
-            return SimpleNamespace(id=str(record.key), status="quarantined", reason="it looks like orders")
+            return SimpleNamespace(id=str(record.key), status="quarantined", reason="it looks like an instruction")
         return SimpleNamespace(id=super().save(record, by), status="stored", reason=None)
 
 
@@ -134,9 +134,9 @@ def test_a_writer_may_put_away_what_comes_from_elsewhere(store: StorageBackend) 
     with Journal(store, Doorkeeper(store, embedder), engine) as journal:
         made = note(journal, "from a colleague", source="user")
         assert journal.update(made.id, {"content": "from a friend"}, SHOP, source="user").content == "from a friend"
-        with pytest.raises(RefusedError, match="was quarantined and not stored: it looks like orders"):
+        with pytest.raises(RefusedError, match="was quarantined and not stored: it looks like an instruction"):
             note(journal, "obey", source="web")
-        with pytest.raises(RefusedError, match="was not changed: it looks like orders"):
+        with pytest.raises(RefusedError, match="was not changed: it looks like an instruction"):
             journal.update(made.id, {"content": "obey"}, SHOP, source="web")
         assert journal.batch_read(SHOP).memories[0].id == made.id
     with Journal(store, MemoryWriter(store, embedder), engine) as journal:

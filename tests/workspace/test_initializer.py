@@ -220,5 +220,5 @@ def test_it_works_with_nothing_to_ask() -> None:
 
 
 def test_the_parts_must_be_of_the_project() -> None:
-    with pytest.raises(ValidationError, match="differs from that of what is asked: office"):
+    with pytest.raises(ValidationError, match="differs from the project of the manager, tracker or memory: office"):
         SessionInitializer(session_manager=SessionManager("office")).initialize("shop", "helena", "Test")

@@ -176,7 +176,7 @@ def test_pinned_memories_stay_or_the_budget_is_refused(store: StorageBackend, wo
     remember(store, "key", importance_score=1.0)
     working.hold("s", "pinned", ANA, pinned=True)
     assert [memory.id for memory in working.hold("s", "key", ANA, max_tokens=80).memories] == ["pinned"]
-    with pytest.raises(ValidationError, match="too little for the pinned memories"):
+    with pytest.raises(ValidationError, match="too small for the pinned memories"):
         working.fit("s", ANA, max_tokens=10)
 
 

@@ -1,4 +1,4 @@
-"""Domains: what an agent's field of work is made of, and memories set up for it."""
+"""Domains: schemas of fields of work, and memories set up for them."""
 
 from __future__ import annotations
 

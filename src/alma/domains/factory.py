@@ -1,4 +1,4 @@
-"""The factory: schemas by name, and a memory set up for a domain."""
+"""The factory: schemas by name, and memories set up for a domain."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from alma.bootstrap import create_embedder, open_storage, store_of_file
 from alma.config import DEFAULT_CONFIG
 from alma.core import ALMA
-from alma.domains.schema import PREBUILT, DomainSchema
+from alma.domains.schema import DomainSchema, prebuilt_schemas
 from alma.embeddings.base import EmbeddingProvider, as_provider
 from alma.errors import ConfigurationError, ValidationError, shown
 from alma.learning.protocols import LearningProtocol
@@ -31,10 +31,10 @@ _PREFIX = "domain_schema."
 
 
 class DomainMemoryFactory:
-    """Knows the schemas of domains, six from the start, and makes memories for them.
+    """Knows the domain schemas, six of them built in, and creates memories for them.
 
-    Own schemas are kept as long as the factory is; with `storage` they are kept there, for every factory on it, and so
-    are the memories it makes. What a schema says passes the redactor first.
+    Custom schemas are kept in memory or, with `storage`, in that store, as are the memories it creates. Schemas pass
+    the redactor first.
     """
 
     def __init__(self, storage: StorageBackend | None = None, redactor: Redactor | None = DEFAULT_REDACTOR) -> None:
@@ -45,21 +45,21 @@ class DomainMemoryFactory:
     # ------------------------------------------------------------------ schemas
 
     def list_schemas(self) -> list[str]:
-        """The names of all schemas: those that come with ALMA, then one's own."""
-        return list(dict.fromkeys((*PREBUILT, *self._kept.names())))
+        """The names of all schemas: built-in ones, then custom ones."""
+        return list(dict.fromkeys((*prebuilt_schemas(), *self._kept.names())))
 
     def get_schema(self, name: str) -> DomainSchema | None:
-        """The schema with this name; one's own goes before one that comes with ALMA."""
-        return (self._kept.get(name) or PREBUILT.get(name)) if isinstance(name, str) else None
+        """The schema with this name, or None; custom schemas win over built-in ones."""
+        return (self._kept.get(name) or prebuilt_schemas().get(name)) if isinstance(name, str) else None
 
     def create_schema(self, name: str, config: Mapping[str, Any], by: Attribution = ANONYMOUS) -> DomainSchema:
-        """Make a schema from a dict, and register it."""
+        """Create a schema from a dict and register it."""
         schema = self._without_secrets(DomainSchema.from_dict(name, config))
         self.register_schema(schema, by)
         return schema
 
     def register_schema(self, schema: DomainSchema, by: Attribution = ANONYMOUS) -> None:
-        """Know a schema by its name from now on, in place of one's own of the same name."""
+        """Register a schema under its name, replacing a custom one of that name."""
         if not isinstance(schema, DomainSchema):
             raise ValidationError("domain schema", None, schema, "must be a DomainSchema; create_schema takes a dict")
         self._kept.put(self._without_secrets(schema), by)
@@ -72,7 +72,7 @@ class DomainMemoryFactory:
         return schema if clean == given else DomainSchema.from_dict(schema.name, clean)
 
     def unregister_schema(self, name: str, by: Attribution = ANONYMOUS) -> bool:
-        """Forget one's own schema of this name; False where there is none. Those that come with ALMA stay."""
+        """Remove a custom schema; returns whether there was one. Built-in schemas stay."""
         return isinstance(name, str) and self._kept.drop(name, by)
 
     # ------------------------------------------------------------------ memories
@@ -88,12 +88,12 @@ class DomainMemoryFactory:
         redactor: Redactor | None = DEFAULT_REDACTOR,
         **engine_options: Any,
     ) -> ALMA:
-        """A memory for a domain, in which agents learn what its schema says.
+        """Create a memory for a domain, in which agents learn what its schema allows.
 
-        Without `storage`, a store or its path or URL, the memory is in the factory's. Where that has none either, it is
-        where `.alma/config.yaml` of the working directory says, with the provider it names; without such a file, in the
-        SQLite file `.alma/alma.db` with the local model. Every agent has the scope of the schema; with `agents` only
-        those named may learn. `engine_options` are those of `RetrievalEngine`, and `redactor` is the memory's.
+        `storage` is a store, a path or a URL and defaults to the store of the factory, else to the one that
+        `.alma/config.yaml` configures, else to the SQLite file `.alma/alma.db` with the local model. All agents have
+        the scope of the schema; with `agents`, only those may learn. `engine_options` are passed to `RetrievalEngine`,
+        and `redactor` to the memory.
         """
         storage = self._storage if storage is None else storage
         chosen = self._schema(schema)
@@ -105,7 +105,7 @@ class DomainMemoryFactory:
             engine = RetrievalEngine(store, embedder, **engine_options)
             learning = LearningProtocol(store, embedder, engine.index, scopes)
             if agents is None:
-                learning.validator = _SchemaForEverybody(chosen, scopes)
+                learning.validator = _DomainScopes(chosen, scopes)
             return ALMA(store, engine, learning, scopes, project_id, redactor=redactor)
         except BaseException:
             if store is not storage:
@@ -117,12 +117,12 @@ class DomainMemoryFactory:
             return schema
         found = self.get_schema(schema) if isinstance(schema, str) else None
         if found is None:
-            raise ConfigurationError(f"{shown(schema)} is no schema; choose {', '.join(self.list_schemas())}")
+            raise ConfigurationError(f"{shown(schema)} is not a schema; choose {', '.join(self.list_schemas())}")
         return found
 
 
-class _SchemaForEverybody(ScopeValidator):
-    """Gives agents that nobody named the scope of the domain."""
+class _DomainScopes(ScopeValidator):
+    """Gives every agent without its own scope the scope of the domain."""
 
     def __init__(self, schema: DomainSchema, scopes: Mapping[str, MemoryScope]) -> None:
         super().__init__(scopes)
@@ -133,7 +133,7 @@ class _SchemaForEverybody(ScopeValidator):
 
 
 class _Schemas(Protocol):
-    """Where one's own schemas are kept."""
+    """Where custom schemas are kept."""
 
     def names(self) -> list[str]: ...
 
@@ -145,7 +145,7 @@ class _Schemas(Protocol):
 
 
 class _InMemory:
-    """Schemas that end with the factory."""
+    """Schemas kept as long as the factory."""
 
     def __init__(self) -> None:
         self._schemas: dict[str, DomainSchema] = {}
@@ -164,7 +164,7 @@ class _InMemory:
 
 
 class _InStorage:
-    """Schemas as settings of a store, read anew each time, as others may change them."""
+    """Schemas kept as settings of a store, read each time because other processes can change them."""
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage

@@ -1,4 +1,4 @@
-"""The harness: a setting, a context and an agent with memory, brought together for one run after another."""
+"""The harness: runs an agent in a setting with memory, and learns from each run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a harness is made of: the fixed setting, the context of one run, the agent, and what a run gives."""
+"""The parts of a harness: setting, context, agent, and the result of a run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from alma.learning.protocols import Learned
 
 
-_LONGEST_ERROR = 1_000
+_MAX_ERROR_LENGTH = 1_000
 # Keys without case and underscores. How it went as such; a count of what passed does not say that.
 _VERDICTS = ("success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "isok")
 _IN_WORDS = ("status", "outcome")
@@ -28,12 +28,12 @@ _ERRORS = ("error", "errors", "errormessage", "exception")
 _EXIT_CODES = ("returncode", "exitcode", "exitstatus")
 # What a program writes there is its error only if it failed.
 _ERRORS_OF_FAILURES = ("stderr",)
-_HEARD = frozenset((*_VERDICTS, *_ALL_PASSED, *_FAILED, *_ERRORS, *_EXIT_CODES, *_ERRORS_OF_FAILURES))
+_OUTCOME_NAMES = frozenset((*_VERDICTS, *_ALL_PASSED, *_FAILED, *_ERRORS, *_EXIT_CODES, *_ERRORS_OF_FAILURES))
 # "No" or "error" may be the answer to what was asked; these say how the run went.
 _WORDS_OF_FAILURE = ("failure", "failed")
 _NO_ERROR = ("", "none", "null", "no", "no error", "no errors", "n/a", "false", "0")
 # Neither methods, nor the columns of tables, which may have any name.
-_SAYING = (int, str, bytes, list, tuple, Exception)
+_READABLE_TYPES = (int, str, bytes, list, tuple, Exception)
 
 
 class ToolType(StrEnum):
@@ -50,7 +50,7 @@ class ToolType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """Something an agent can use, what for, and what it must mind when it does."""
+    """A tool of an agent: its purpose and constraints."""
 
     name: str
     description: str = ""
@@ -66,7 +66,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The environment that stays the same from run to run: what it is, its tools, its constraints."""
+    """The environment that stays the same between runs: description, tools, constraints."""
 
     name: str
     description: str = ""
@@ -82,10 +82,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What one run is about: the task, for whom and in which project, and whatever else it is given.
+    """One run: the task, the user and project, and inputs.
 
-    Without a `project_id` it is the project of the memory. `task_type` is the category in which the run is learned,
-    `strategy` how it is to be done, where that is known beforehand. `inputs` are shown in the prompt as data.
+    `project_id` defaults to the project of the memory. `task_type` is the category under which the run is learned,
+    `strategy` how it is to be done, if known in advance. `inputs` are shown in the prompt as data.
     """
 
     task: str
@@ -114,7 +114,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class MemorySchema:
-    """What an agent of a domain may learn, what it may not, and how often it must have seen something first."""
+    """What an agent of a domain may learn, and how many occurrences make a heuristic."""
 
     domain: str
     learnable: Sequence[str] = ()
@@ -125,13 +125,13 @@ class MemorySchema:
     def __post_init__(self) -> None:
         checked_name("memory schema", "domain", self.domain)
         object.__setattr__(self, "description", checked_prose("memory schema", "description", self.description))
-        # The rules for these names are those of a scope.
+        # Validated as the names of a scope.
         scope = self.scope_of("anybody")
         object.__setattr__(self, "learnable", scope.can_learn)
         object.__setattr__(self, "forbidden", scope.cannot_learn)
 
     def scope_of(self, agent: str) -> MemoryScope:
-        """The scope that this schema gives to an agent."""
+        """The scope of an agent with this schema."""
         return MemoryScope(
             agent_name=agent,
             can_learn=self.learnable,
@@ -142,7 +142,7 @@ class MemorySchema:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Who runs: a name, under which it remembers, a role, and what it may learn."""
+    """An agent: the name under which it remembers, its role, and what it may learn."""
 
     name: str
     role: str = ""
@@ -158,7 +158,7 @@ class Agent:
 
 
 class RunStatus(StrEnum):
-    """How far a run came."""
+    """The status of a run."""
 
     PREPARED = "prepared"
     SUCCEEDED = "succeeded"
@@ -167,12 +167,11 @@ class RunStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """What became of a run.
+    """The result of a run.
 
-    An executor may return one to say how it went: `success`, in the words of `learn` or as a bool, `output`,
-    `strategy_used`, `error`, `feedback`, `tools_used`. The harness adds the rest: the `prompt` and the `memories` in
-    it, the time it took, and what was `learned`, or in `not_learned` why nothing was. A run that was only prepared has
-    no success: it is None.
+    An executor can return one with `success`, in the words of `learn` or as a bool, `output`, `strategy_used`, `error`,
+    `feedback` and `tools_used`. The harness adds the `prompt`, the `memories` in it, the duration, and what was
+    `learned`, or in `not_learned` why nothing was. The success of a run that was only prepared is None.
     """
 
     success: bool | None = None
@@ -190,7 +189,7 @@ class RunResult:
 
     def __post_init__(self) -> None:
         if self.success is not None:
-            # As `learn` reads it: a run that says how it went must not count as failed for the way it says so.
+            # Parsed as `learn` does.
             object.__setattr__(self, "success", parsed_outcome(self.success, "run result", "success"))
         for name in ("strategy_used", "error", "feedback"):
             if getattr(self, name) is not None:
@@ -199,7 +198,7 @@ class RunResult:
 
     @property
     def status(self) -> RunStatus:
-        """Whether the run was prepared only, succeeded or failed."""
+        """Whether the run was only prepared, succeeded or failed."""
         if self.success is None:
             return RunStatus.PREPARED
         return RunStatus.SUCCEEDED if self.success else RunStatus.FAILED
@@ -233,59 +232,62 @@ def _sentences(subject: str, name: str, values: Any) -> tuple[str, ...]:
 
 
 def result_of(returned: Any) -> RunResult:
-    """The result of a run: a `RunResult`, a bool, a bool and what came out, a dictionary or an object that says how it
-    went, an error, or what came out."""
+    """The result of whatever an executor returned.
+
+    A `RunResult`, a bool, a bool followed by output, a mapping or object with an outcome, an exception, or plain
+    output.
+    """
     if isinstance(returned, RunResult):
         return replace(returned, success=returned.error is None) if returned.success is None else returned
     if _is_bool(returned):
         return RunResult(success=bool(returned), output=returned)
     if isinstance(returned, Mapping):
-        return _told(returned, returned)
+        return _parsed_result(returned, returned)
     if isinstance(returned, tuple) and _begins_with_verdict(returned):
         success, output = bool(returned[0]), returned[1] if len(returned) == 2 else returned[1:]
         return RunResult(success=success, output=output, error=None if success else _error(output))
     if isinstance(returned, Exception):
         return RunResult(success=False, output=returned, error=_error(returned), exception=returned)
-    if _says_it_failed(returned):
+    if _states_failure(returned):
         return RunResult(success=False, output=returned)
-    return _told(_heard(returned), returned)
+    return _parsed_result(_outcome_attributes(returned), returned)
 
 
-def told_error(exc: Exception) -> str:
-    """What an error says, behind its type."""
+def error_text(exc: Exception) -> str:
+    """The type and message of an exception."""
     said = _error(_in_text(exc))
     return f"{type(exc).__name__}: {said}" if said else type(exc).__name__
 
 
 def _is_bool(value: Any) -> bool:
-    # A bool of NumPy is none of Python's.
+    # NumPy has its own bool.
     return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
 
 
 def _begins_with_verdict(returned: tuple[Any, ...]) -> bool:
-    """Whether a bool stands in front of what came out; several bools are what came out themselves."""
+    """Whether a tuple is a bool followed by output; a tuple of several bools is output."""
     first, *others = returned or (None,)
     return _is_bool(first) and (len(others) == 1 or (len(others) > 1 and not any(map(_is_bool, others))))
 
 
-def _says_it_failed(returned: Any) -> bool:
-    """Whether the word that is returned, or the member of an enumeration, says how the run went."""
+def _states_failure(returned: Any) -> bool:
+    """Whether a returned word or enum member states a failure."""
     if isinstance(returned, Enum):
         return _verdict(returned) is False
     return isinstance(returned, str) and returned.strip(" .!\n").casefold() in _WORDS_OF_FAILURE
 
 
-def _heard(returned: Any) -> Mapping[str, Any]:
-    """What an object that is no dictionary says of how it went, as the result of a subprocess or of a request does."""
-    names = (name for name in dir(returned) if _spelled(name) in _HEARD)
+def _outcome_attributes(returned: Any) -> Mapping[str, Any]:
+    """The attributes of an object that state an outcome, as results of subprocesses and HTTP requests have."""
+    names = (name for name in dir(returned) if _spelled(name) in _OUTCOME_NAMES)
     values = {name: _attribute(returned, name) for name in names}
-    return {name: value for name, value in values.items() if _is_bool(value) or isinstance(value, _SAYING)}
+    return {name: value for name, value in values.items() if _is_bool(value) or isinstance(value, _READABLE_TYPES)}
 
 
 def _attribute(returned: Any, name: str) -> Any:
     try:
         return getattr(returned, name)
-    except Exception:  # noqa: BLE001 - what cannot be read says nothing
+    except Exception:  # noqa: BLE001 - unreadable attributes are ignored
         return None
 
 
@@ -293,16 +295,16 @@ def _spelled(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "")
 
 
-def _told(said: Mapping[Any, Any], output: Any) -> RunResult:
+def _parsed_result(said: Mapping[Any, Any], output: Any) -> RunResult:
     told = {_spelled(key): value for key, value in said.items() if isinstance(key, str)}
     error = _first_error(told, _ERRORS) or _unclear(told)
     success = _success(told, error)
     return RunResult(
         success=success,
         output=output,
-        strategy_used=told_text(told.get("strategyused")) or told_text(told.get("strategy")),
+        strategy_used=storable_text(told.get("strategyused")) or storable_text(told.get("strategy")),
         error=None if success else error or _first_error(told, _ERRORS_OF_FAILURES),
-        feedback=told_text(told.get("feedback")),
+        feedback=storable_text(told.get("feedback")),
         tools_used=_texts(told.get("toolsused")),
     )
 
@@ -312,19 +314,19 @@ def _first_error(told: Mapping[str, Any], names: Iterable[str]) -> str | None:
 
 
 def _success(told: Mapping[str, Any], error: str | None) -> bool:
-    """What it says itself comes first, and one "no" is enough; then whether there is an error."""
+    """The stated success, where one failure is enough; else whether there is no error."""
     said = [verdict for name in _VERDICTS if (verdict := _verdict(told.get(name))) is not None]
     said += [verdict for name in _IN_WORDS if (verdict := _in_words(told.get(name))) is not None]
     said += [bool(told[name]) for name in _ALL_PASSED if _is_bool(told.get(name))]
     said += [not told[name] for name in _FAILED if _is_bool(told.get(name))]
     said += [not told[name] for name in _EXIT_CODES if isinstance(told.get(name), int)]
-    # So many failed; that none did says nothing of what else may have happened.
+    # A number of failures; zero failures alone do not state success.
     said += [False for name in _FAILED if not _is_bool(told.get(name)) and _error(told.get(name)) is not None]
     return all(said) if said else error is None
 
 
 def _unclear(told: Mapping[str, Any]) -> str | None:
-    """What is said of how it went, where that is neither success nor failure: nobody may take it for a success."""
+    """An error for a stated outcome that is neither success nor failure, which must not count as success."""
     said = {name: told[name] for name in _VERDICTS if told.get(name) is not None}
     unclear = next((name for name, value in said.items() if _verdict(value) is None), None)
     return None if unclear is None else f"{unclear} is {shown(said[unclear])}, which is neither success nor failure"
@@ -338,12 +340,12 @@ def _verdict(value: Any) -> bool | None:
 
 
 def _in_words(value: Any) -> bool | None:
-    """A verdict in words; a number may be any code."""
+    """An outcome in words; numbers may be any code."""
     return _verdict(value) if isinstance(value, str | bool) else None
 
 
 def _error(value: Any) -> str | None:
-    """The error that a value tells of, if it does."""
+    """The error that a value describes, or None."""
     if isinstance(value, Mapping):
         value = value.get("message") or (dict(value) or None)
     if isinstance(value, Sequence) and not isinstance(value, str | bytes):
@@ -355,20 +357,20 @@ def _error(value: Any) -> str | None:
     told = _in_text(value).strip() or (type(value).__name__ if isinstance(value, Exception) else "")
     if told.casefold() in _NO_ERROR:
         return None
-    # An error says what it says, with or without signs that no text may have.
+    # Replace characters that text fields refuse.
     readable = "".join(sign if sign.isprintable() else " " for sign in told)
-    return told_text(" ".join(readable.split())[:_LONGEST_ERROR]) or "an error"
+    return storable_text(" ".join(readable.split())[:_MAX_ERROR_LENGTH]) or "an error"
 
 
 def _in_text(value: Any) -> str:
     try:
         return str(value)
-    except Exception:  # noqa: BLE001 - what is of anybody's making may be unable to say what it is
+    except Exception:  # noqa: BLE001 - __str__ of foreign objects can fail
         return ""
 
 
-def told_text(value: Any) -> str | None:
-    """A text that can be remembered."""
+def storable_text(value: Any) -> str | None:
+    """Text that can be stored, or None."""
     try:
         return checked_prose("run result", "text", value).strip() or None
     except ValidationError:
@@ -377,4 +379,4 @@ def told_text(value: Any) -> str | None:
 
 def _texts(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-    return tuple(text for each in listed if (text := told_text(each)) is not None)
+    return tuple(text for each in listed if (text := storable_text(each)) is not None)

@@ -1,4 +1,4 @@
-"""The four domains a harness can be made for, with their settings and agents."""
+"""The four domains of the harness, with their settings and agents."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Domain:
         """The agent of this type."""
         known = cls.agents.get(agent_type.casefold()) if isinstance(agent_type, str) else None
         if known is None:
-            raise ConfigurationError(f"{shown(agent_type)} is no agent of {cls.name}; choose {', '.join(cls.agents)}")
+            raise ConfigurationError(
+                f"{shown(agent_type)} is not an agent of {cls.name}; choose {', '.join(cls.agents)}"
+            )
         return known
 
     @classmethod
@@ -42,7 +44,7 @@ class Domain:
         top_k: int = 5,
         max_memory_tokens: int = DEFAULT_PROMPT_TOKENS,
     ) -> Harness:
-        """A harness for an agent of this domain, with further tools and constraints; see `create_harness`."""
+        """A harness for an agent of this domain, with additional tools and constraints; see `create_harness`."""
         given = Setting(cls.name, tools=tools, constraints=constraints)  # type: ignore[arg-type]
         setting = replace(
             cls.setting,
@@ -55,7 +57,7 @@ class Domain:
 
 
 class CodingDomain(Domain):
-    """Software: Helena tests what people see, Victor what stands behind it."""
+    """Software testing: Helena tests user interfaces, Victor backends."""
 
     name = "coding"
     setting = Setting(
@@ -106,7 +108,7 @@ class CodingDomain(Domain):
 
 
 class ResearchDomain(Domain):
-    """Research: sources are found, judged and joined."""
+    """Research: find, evaluate and combine sources."""
 
     name = "research"
     setting = Setting(
@@ -147,7 +149,7 @@ class ResearchDomain(Domain):
 
 
 class ContentDomain(Domain):
-    """Writing: the copywriter wins readers, the documenter explains."""
+    """Writing: the copywriter attracts readers, the documenter explains."""
 
     name = "content"
     setting = Setting(
@@ -197,7 +199,7 @@ class ContentDomain(Domain):
 
 
 class OperationsDomain(Domain):
-    """Operations: people who need help get it."""
+    """Operations: customer support."""
 
     name = "operations"
     setting = Setting(

@@ -1,4 +1,4 @@
-"""The harness itself: memory before a run, the run, and learning after it."""
+"""The harness: retrieve memories before a run, run, and learn from the result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
-from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting, Tool, result_of, told_error, told_text
+from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting, Tool, error_text, result_of, storable_text
 from alma.learning.validation import ScopeValidator
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger("alma.harness")
 Executor = Callable[..., Any]
-_LONGEST_STRATEGY = 300
+_MAX_STRATEGY_LENGTH = 300
 _SYNC = "must be a function that is not async; call asyncio.run inside of it"
 # Also behind characters that end a line for some readers and not for others.
 _HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
 
 
 class Harness:
-    """Runs an agent in its setting: what it remembers goes into the prompt, what happens is learned.
+    """Runs an agent in its setting with memories in the prompt, and learns from the result.
 
-    `top_k` is how many memories of each kind a run gets, `max_memory_tokens` how long they may be in the prompt.
+    `top_k` limits the memories of each kind, `max_memory_tokens` their length in the prompt.
     """
 
     def __init__(
@@ -62,13 +62,12 @@ class Harness:
         self._runs = dict.fromkeys(RunStatus, 0)
 
     def run(self, context: Context, executor: Executor | None = None) -> RunResult:
-        """Prepare the prompt, let the executor act on it, and learn from how that went.
+        """Build the prompt, call the executor, and learn from the result.
 
         The executor is called with the prompt, and with the context if it takes two arguments; parameters named
-        `prompt`, `context` or `memories` get what they are named for. It returns what came out, a bool that says
-        whether it worked, alone or in front of what came out, a dictionary or an object that says so, or a `RunResult`;
-        what it raises makes the run a failure, and one that returns nothing did what it was to do. Without an executor
-        the result is only prepared: it holds the prompt, and nothing is learned.
+        `prompt`, `context` or `memories` receive these. It returns output, a bool alone or followed by output, a
+        mapping or an object with an outcome, or a `RunResult`; an exception makes the run a failure, and returning
+        nothing counts as success. Without an executor the result only holds the prompt, and nothing is learned.
         """
         memories = self.recall(context)
         prompt = self.build_prompt(context, memories)
@@ -84,25 +83,25 @@ class Harness:
         self._count(result.status)
         return self.post_run(context, result)
 
-    # ------------------------------------------------------------------ the steps
+    # ------------------------------------------------------------------ steps
 
     def pre_run(self, context: Context) -> MemorySlice:
-        """What the agent remembers that matters for this task."""
+        """The agent's memories that are relevant to the task."""
         alma = self._memory_of(context)
         return alma.retrieve(
             context.task, self.agent.name, user_id=context.user_id, top_k=self.top_k, session_id=context.session_id
         )
 
     def build_prompt(self, context: Context, memories: MemorySlice | None = None) -> str:
-        """The prompt of a run; the memories are looked for unless they are given."""
+        """The prompt of a run; memories are retrieved unless they are given."""
         known = self.pre_run(context) if memories is None else memories
         checked_part("harness", "memories", known, MemorySlice, "a MemorySlice, as retrieve gives it")
         return written_prompt(self.setting, self.agent, context, known.to_prompt(self.max_memory_tokens))
 
     def post_run(self, context: Context, result: RunResult) -> RunResult:
-        """Learn from a run; the result comes back with what was learned, or with why nothing was.
+        """Learn from a run; the result says what was learned, or why nothing was.
 
-        That something cannot be learned, because the agent may not or the store is down, does not undo the run.
+        A failure to learn, because of the scope or because the store is down, does not affect the run.
         """
         checked_part("harness", "result", result, RunResult, "a RunResult, as RunResult(success=True)")
         if result.success is None:
@@ -116,7 +115,7 @@ class Harness:
             return replace(result, not_learned=str(exc))
 
     def get_stats(self) -> dict[str, Any]:
-        """How the runs of this harness went, and under `memory` what the agent has in store, of all harnesses."""
+        """Statistics of this harness's runs and, under `memory`, of the agent's memory."""
         with self._lock:
             runs = dict(self._runs)
         executed = runs[RunStatus.SUCCEEDED] + runs[RunStatus.FAILED]
@@ -129,10 +128,10 @@ class Harness:
             "memory": self.alma.get_stats(self.agent.name),
         }
 
-    # ------------------------------------------------------------------ with which memory
+    # ------------------------------------------------------------------ memory
 
     def _memory_of(self, context: Context) -> ALMA:
-        """The memory of the project that the context names."""
+        """The memory of the project in the context."""
         checked_part("harness", "context", context, Context, "a Context, as Context(task=…)")
         if context.project_id is None or context.project_id == self._memory.project_id:
             return self._memory
@@ -141,7 +140,7 @@ class Harness:
         return other
 
     def recall(self, context: Context) -> MemorySlice:
-        """What `pre_run` gives; where memory is down, nothing, as an agent must be able to run without it."""
+        """The result of `pre_run`, or an empty slice if memory is down, because agents must run without it."""
         try:
             return self.pre_run(context)
         except (StorageError, ProviderError) as exc:
@@ -164,7 +163,7 @@ class Harness:
         )
 
     def _noted(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
-        """What happened is remembered, but nothing is generalised from it: nobody said how it was done."""
+        """Store the outcome without learning from it, because the strategy is unknown."""
         alma.learning.require(self.agent.name, context.task_type, context.task)
         outcome = Outcome(
             agent=self.agent.name,
@@ -186,7 +185,7 @@ class Harness:
 
 
 def _for_agent(alma: ALMA, agent: Agent) -> ALMA:
-    """The memory with the agent held to its schema, unless somebody configured a scope for it, which then counts."""
+    """The memory with the agent limited to its schema, unless a scope is configured for it."""
     schema = agent.memory_schema
     if schema is None or agent.name.casefold() in {name.casefold() for name in alma.scopes}:
         return alma
@@ -200,8 +199,8 @@ def _executed(executor: Executor, prompt: str, context: Context, memories: Memor
     call = _bound(executor, {"prompt": prompt, "context": context, "memories": memories})
     try:
         returned = _gathered(call())
-    except Exception as exc:  # noqa: BLE001 - whatever an executor raises, the run failed and that is worth learning
-        return RunResult(success=False, error=told_error(exc), exception=exc)
+    except Exception as exc:  # noqa: BLE001 - any exception of an executor is a failed run
+        return RunResult(success=False, error=error_text(exc), exception=exc)
     if inspect.isawaitable(returned) or inspect.isasyncgen(returned):
         if inspect.iscoroutine(returned):
             returned.close()
@@ -210,7 +209,7 @@ def _executed(executor: Executor, prompt: str, context: Context, memories: Memor
 
 
 def _gathered(returned: Any) -> Any:
-    """What came out, where an executor hands it over piece by piece: it does nothing before somebody asks for them."""
+    """The output of an executor, joined if it is a generator."""
     if not inspect.isgenerator(returned):
         return returned
     pieces: list[Any] = list(returned)
@@ -218,7 +217,7 @@ def _gathered(returned: Any) -> Any:
 
 
 def _bound(executor: Executor, given: Mapping[str, Any]) -> Callable[[], Any]:
-    """The call that gives an executor what it asks for; one that cannot be called so is a mistake, not a failed run."""
+    """The call with the arguments an executor takes; an executor with a wrong signature is an error of the caller."""
     if not callable(executor) or inspect.iscoroutinefunction(executor):
         raise _not_callable(executor, _SYNC)
     try:
@@ -238,7 +237,7 @@ def _not_callable(executor: object, reason: str) -> ValidationError:
 
 
 def _arguments(signature: inspect.Signature, given: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-    """What each parameter gets: what it is named for, else the prompt first and then the context."""
+    """The arguments by name, else the prompt first and then the context."""
     parameters = signature.parameters.values()
     unclaimed = [given[name] for name in ("prompt", "context") if name not in signature.parameters]
     positional: list[Any] = []
@@ -257,32 +256,32 @@ def _arguments(signature: inspect.Signature, given: Mapping[str, Any]) -> tuple[
 
 
 def _takes_next(parameter: inspect.Parameter, unclaimed: Sequence[Any]) -> bool:
-    """Whether a parameter named for nothing gets what comes next: the first does, others if they need a value."""
+    """Whether a parameter receives the next argument: the first does, others if they have no default."""
     by_place = parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     return by_place and (len(unclaimed) == 2 or (len(unclaimed) == 1 and parameter.default is parameter.empty))
 
 
 def _strategy(context: Context, result: RunResult) -> str:
-    """How the task was done, as far as anybody says."""
+    """How the task was done, if known."""
     if result.strategy_used or context.strategy:
         return result.strategy_used or context.strategy or ""
     if result.tools_used:
         return f"used {', '.join(result.tools_used)}"
-    said = told_text(result.output) or ""
-    # A line that came out may say what was done; a page or a number does not.
-    return said if len(said) <= _LONGEST_STRATEGY and "\n" not in said and len(said.split()) > 2 else ""
+    said = storable_text(result.output) or ""
+    # A single line of output can describe the strategy.
+    return said if len(said) <= _MAX_STRATEGY_LENGTH and "\n" not in said and len(said.split()) > 2 else ""
 
 
 def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: str) -> str:
-    """The prompt as text; `knowledge` is what memory has to say, and may be empty."""
+    """The prompt as text; `knowledge` is the text of the memories and may be empty."""
     constraints = (*setting.constraints, *context.constraints)
     sections = (
         ("Your Role", _role(agent)),
         ("Environment", visible(setting.description)),
         ("Tools", "\n".join(line for tool in setting.tools for line in _tool_lines(tool))),
         ("Constraints", _listed(constraints)),
-        ("Your Task", _told(context.task)),
-        ("Strategy to Follow", _told(context.strategy or "")),
+        ("Your Task", _instructions(context.task)),
+        ("Strategy to Follow", _instructions(context.strategy or "")),
         ("Inputs", "\n".join(_input_lines(context.inputs))),
     )
     parts = [f"## {heading}\n{text}" for heading, text in sections if text.strip()]
@@ -291,8 +290,8 @@ def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: 
     return "\n\n".join(parts)
 
 
-def _told(text: str) -> str:
-    """What the run is told to do, as it was written, but without headings: those are the prompt's own."""
+def _instructions(text: str) -> str:
+    """Instructions as they were written, but without headings, which belong to the prompt."""
     return _HEADING.sub(r"\1│ ", visible(text).strip())
 
 

@@ -1,4 +1,4 @@
-"""Integration: hooks by which agents that run elsewhere remember and learn."""
+"""Integration: hooks for agents that run outside of ALMA."""
 
 from __future__ import annotations
 

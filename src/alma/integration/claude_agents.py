@@ -1,4 +1,4 @@
-"""Hooks for agents that run elsewhere, Helena and Victor among them: memory before a task, learning after it."""
+"""Hooks for agents that run elsewhere: memories before a task, learning after it."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ HEADING = "## Knowledge from Past Runs"
 
 
 class ClaudeAgentHooks:
-    """What an agent's runtime calls before and after each task.
+    """Hooks that an agent runtime calls before and after each task.
 
-    `agent` is the name of an agent, whose scope the memory has, or an `Agent` with a schema of its own.
+    `agent` is the name of an agent with a scope in the memory, or an `Agent` with a schema.
     """
 
     def __init__(self, alma: ALMA, agent: Agent | str, top_k: int = 5, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> None:
@@ -29,13 +29,13 @@ class ClaudeAgentHooks:
 
     @property
     def agent(self) -> Agent:
-        """Whose hooks these are."""
+        """The agent of these hooks."""
         return self._harness.agent
 
     def pre_task(
         self, task: str, user_id: str | None = None, project_id: str | None = None, session_id: str | None = None
     ) -> str:
-        """The section of the prompt that says what is known, or nothing where nothing is."""
+        """The prompt section with relevant memories, or an empty string."""
         context = Context(task, project_id, user_id, session_id)
         known = self._harness.recall(context).to_prompt(self._harness.max_memory_tokens)
         return f"{HEADING}\n\n{known}" if known else ""
@@ -52,9 +52,9 @@ class ClaudeAgentHooks:
         project_id: str | None = None,
         user_id: str | None = None,
     ) -> RunResult:
-        """Learn how the task went; the answer says what was learned, or in `not_learned` why nothing was.
+        """Learn from a task; the result says what was learned, or why nothing was.
 
-        A hook never stops the agent: what the agent may not learn, or a store that is down, is said in the answer.
+        A hook never stops the agent: scope violations and failures of the store are reported in the result.
         """
         if not isinstance(strategy_used, str) or not strategy_used.strip():
             raise ValidationError("post_task", "strategy_used", strategy_used, "must be a text that says what was done")
@@ -68,20 +68,20 @@ class ClaudeAgentHooks:
         return self._harness.post_run(Context(task, project_id, user_id, task_type=task_type), result)
 
     def get_stats(self) -> dict[str, Any]:
-        """What the agent has in memory."""
+        """Statistics of the agent's memory."""
         memory: dict[str, Any] = self._harness.get_stats()["memory"]
         return memory
 
 
 class HelenaHooks(ClaudeAgentHooks):
-    """Hooks of Helena, who tests user interfaces and learns nothing of backends or databases."""
+    """Hooks of Helena, who tests user interfaces and does not learn about backends or databases."""
 
     def __init__(self, alma: ALMA, top_k: int = 5, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> None:
         super().__init__(alma, CodingDomain.agent("helena"), top_k, max_tokens)
 
 
 class VictorHooks(ClaudeAgentHooks):
-    """Hooks of Victor, who tests interfaces and data and learns nothing of frontends."""
+    """Hooks of Victor, who tests backends and does not learn about frontends."""
 
     def __init__(self, alma: ALMA, top_k: int = 5, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> None:
         super().__init__(alma, CodingDomain.agent("victor"), top_k, max_tokens)

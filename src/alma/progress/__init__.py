@@ -1,4 +1,4 @@
-"""Progress: what is to be done, in which order, and how far it is; each name is loaded when it is first used."""
+"""Progress: work items, their order, and how far they are; each name is loaded on first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Changes of work items inside a transaction: statuses, dependencies, and what follows from them for others."""
+"""Changes of work items inside a transaction: statuses, dependencies, and their effect on other items."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from alma.progress.strategies import is_for
 from alma.storage.base import Transaction
 
 BLOCKED_REASON = "blocked_reason"
-"""Where in an item's metadata it says what it waits for that is no other item."""
+"""The key of an item's metadata that says what it waits for besides other items."""
 
 _S = WorkItemStatus
 _FOLLOWERS: dict[WorkItemStatus, tuple[WorkItemStatus, ...]] = {
@@ -32,7 +32,7 @@ _WITH_OPEN_BLOCKERS = (_S.BLOCKED, _S.FAILED)
 
 
 def parsed_status(said: WorkItemStatus | str) -> WorkItemStatus:
-    """The status that is meant, however it is spelled, or an error that lists them."""
+    """The status by any spelling, or an error that lists the statuses."""
     word = (
         "_".join(said.strip().casefold().replace("-", " ").replace("_", " ").split()) if isinstance(said, str) else said
     )
@@ -43,7 +43,7 @@ def parsed_status(said: WorkItemStatus | str) -> WorkItemStatus:
 
 
 def locked(tx: Transaction, item_id: str, scope: Scope) -> WorkItem:
-    """The item, held against other writers until the end of the transaction."""
+    """The item, locked until the end of the transaction."""
     found = tx.lock(WorkItem, [item_id], scope)
     if not found:
         raise NotFoundError("work_item", item_id)
@@ -51,7 +51,7 @@ def locked(tx: Transaction, item_id: str, scope: Scope) -> WorkItem:
 
 
 def create(tx: Transaction, item: WorkItem, scope: Scope) -> WorkItem:
-    """Save an item that must be new, waiting for what it is blocked by and is not done."""
+    """Save a new item, blocked while one of its blockers is not done."""
     if tx.get(WorkItem, item.id, Scope.everywhere()) is not None:
         raise ValidationError("work_item", "id", item.id, "exists already; choose another id")
     if item.parent_id is not None:
@@ -72,7 +72,7 @@ def set_status(
     note: str | None,
     screen: Screen = without_secrets,
 ) -> WorkItem:
-    """Move an item to another status, and with it what waits for it."""
+    """Change the status of an item, and unblock or block the items that wait for it."""
     item = locked(tx, item_id, scope)
     if item.status is status and note is None:
         return item
@@ -87,7 +87,7 @@ def set_status(
 
 
 def claim(tx: Transaction, item_id: str, agent: str, scope: Scope) -> WorkItem | None:
-    """Start an item for an agent, unless somebody else was faster."""
+    """Start an item for an agent, unless another agent has taken it."""
     found = tx.lock(WorkItem, [item_id], scope)
     if not found or found[0].status is not _S.PENDING or not is_for(found[0], agent):
         return None
@@ -97,13 +97,13 @@ def claim(tx: Transaction, item_id: str, agent: str, scope: Scope) -> WorkItem |
 
 
 def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
-    """Let an item wait for another one; a circle is refused."""
+    """Let an item wait for another one; a cycle is refused."""
     if item_id == blocker_id:
         raise ValidationError("work_item", "blocked_by", blocker_id, "cannot be the item itself")
     item, blocker = _both(tx, item_id, blocker_id, scope)
-    _refuse_circle(tx, item, blocker, scope)
+    _refuse_cycle(tx, item, blocker, scope)
     if item.status in (_S.DONE, _S.FAILED):
-        raise ValidationError("work_item", "status", item.status, "has ended and can wait for nothing; reopen it first")
+        raise ValidationError("work_item", "status", item.status, "has ended and cannot wait; reopen it first")
     write(tx, blocker, {"blocks": _with(blocker.blocks, item.id)}, scope)
     if blocker.status is _S.DONE:
         return item
@@ -112,14 +112,14 @@ def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope)
 
 
 def remove_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
-    """Let an item no longer wait for another one."""
+    """Remove a dependency between two items."""
     item, blocker = _both(tx, item_id, blocker_id, scope)
     write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
     return _released(tx, item, blocker.id, scope)
 
 
 def delete(tx: Transaction, item_id: str, scope: Scope) -> None:
-    """Remove an item; what waited for it goes on, what stood under it stands alone."""
+    """Delete an item; items that waited for it are unblocked, its children lose their parent."""
     item = locked(tx, item_id, scope)
     _unblock_waiting(tx, item, scope)
     for blocker in tx.lock(WorkItem, item.blocked_by, scope):
@@ -148,7 +148,7 @@ def _listed(statuses: Iterable[WorkItemStatus]) -> str:
 
 
 def _entering(item: WorkItem, status: WorkItemStatus, moment: datetime, note: str | None) -> dict[str, Any]:
-    """What changes in an item when it enters a status: counts, times and what it says about being blocked."""
+    """The changes of an item that enters a status: times, counts and the reason for being blocked."""
     changes: dict[str, Any] = {"status": status}
     if item.status is _S.IN_PROGRESS and status is not _S.IN_PROGRESS and item.started_at is not None:
         spent = max(0, round((moment - item.started_at).total_seconds() * 1000))
@@ -173,7 +173,7 @@ def _unblock_waiting(tx: Transaction, blocker: WorkItem, scope: Scope) -> None:
 
 
 def _released(tx: Transaction, item: WorkItem, blocker_id: str, scope: Scope) -> WorkItem:
-    """The item without this blocker: free to be started if it was the last thing that it waited for."""
+    """The item without this blocker; pending if it was the last one."""
     blocked_by = _without(item.blocked_by, blocker_id)
     waits = blocked_by or BLOCKED_REASON in item.metadata
     status = item.status if waits or item.status is not _S.BLOCKED else _S.PENDING
@@ -196,22 +196,22 @@ def _both(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> tuple
     return found[item_id], found[blocker_id]
 
 
-def _refuse_circle(tx: Transaction, item: WorkItem, blocker: WorkItem, scope: Scope) -> None:
-    """Follow what waits for the item; all of it is held, so that nobody closes the circle meanwhile."""
+def _refuse_cycle(tx: Transaction, item: WorkItem, blocker: WorkItem, scope: Scope) -> None:
+    """Follow the items that wait for this one, and lock them, so that no cycle can be closed meanwhile."""
     seen = {item.id}
     reached = [item]
     while reached:
         following = [each for each in reached.pop().blocks if each not in seen]
         if blocker.id in following:
             raise ValidationError(
-                "work_item", "blocked_by", blocker.id, f"would close a circle: it waits for {item.title!r} itself"
+                "work_item", "blocked_by", blocker.id, f"would close a cycle: it waits for {item.title!r}"
             )
         seen.update(following)
         reached.extend(tx.lock(WorkItem, sorted(following), scope))
 
 
 def write(tx: Transaction, item: WorkItem, changes: dict[str, Any], scope: Scope) -> WorkItem:
-    """Store what changes in a locked item, if anything does."""
+    """Store the changed fields of a locked item."""
     changed = {name: value for name, value in changes.items() if getattr(item, name) != value}
     if not changed:
         return item

@@ -1,4 +1,4 @@
-"""Strategies: which of the items that could be started is the next one."""
+"""Strategies: the order in which work items are started."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from alma.model.common import checked_name
 from alma.model.workspace import WorkItem, WorkItemStatus
 
 OPEN = (WorkItemStatus.PENDING, WorkItemStatus.IN_PROGRESS, WorkItemStatus.BLOCKED, WorkItemStatus.REVIEW)
-"""The statuses of what is still to be finished."""
+"""The statuses of unfinished items."""
 
 _USUAL_MINUTES = 60
 _MINUTES_PER_CHECK = 15
@@ -21,14 +21,14 @@ Key = Callable[[WorkItem], tuple[Any, ...]]
 
 
 class Strategy(StrEnum):
-    """What decides which item is the next one."""
+    """How the next item is chosen."""
 
     PRIORITY = "priority"
     """The most important first."""
     BLOCKED_UNBLOCK = "blocked_unblock"
-    """First what most other items wait for, directly or through others."""
+    """First what most other items wait for, directly or indirectly."""
     QUICK_WIN = "quick_win"
-    """First what is soonest done: by its estimate, else by how much there is to check and how often it was tried."""
+    """First the smallest effort: the estimate, else a guess from the number of checks and attempts."""
     FIFO = "fifo"
     """The oldest first."""
 
@@ -42,16 +42,16 @@ class Strategy(StrEnum):
 
 
 def ranked(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None) -> list[WorkItem]:
-    """The items that could be started, the next one first; for an agent, its own and those of nobody."""
+    """The items that can be started, next one first; for an agent, its own and unassigned ones."""
     if agent is not None:
         checked_name("work_item", "agent", agent)
-    startable = (item for item in _not_in_parts(open_items) if item.status is WorkItemStatus.PENDING)
+    startable = (item for item in _without_open_parts(open_items) if item.status is WorkItemStatus.PENDING)
     mine = (item for item in startable if agent is None or is_for(item, agent))
     return sorted(mine, key=_key(strategy, open_items))
 
 
-def _not_in_parts(open_items: Sequence[WorkItem]) -> Iterator[WorkItem]:
-    """The items without those whose open parts come first; a part that waits for the whole itself comes behind it."""
+def _without_open_parts(open_items: Sequence[WorkItem]) -> Iterator[WorkItem]:
+    """Items without open children; children that wait for their parent come after it."""
     by_id = {item.id: item for item in open_items}
     parts: dict[str, set[str]] = {}
     for item in open_items:
@@ -61,12 +61,12 @@ def _not_in_parts(open_items: Sequence[WorkItem]) -> Iterator[WorkItem]:
 
 
 def is_for(item: WorkItem, agent: str) -> bool:
-    """Whether an agent may take an item: its own, however the case of its name is written, or nobody's."""
+    """Whether an agent may take an item: its own, ignoring case, or an unassigned one."""
     return item.agent is None or item.agent.casefold() == agent.casefold()
 
 
 def begun(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None) -> list[WorkItem]:
-    """The items that somebody is working on, the next one first; for an agent, its own."""
+    """The items in progress, next one first; for an agent, its own."""
     mine = (
         item
         for item in open_items
@@ -77,7 +77,7 @@ def begun(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None)
 
 
 def effort_minutes(item: WorkItem) -> int:
-    """How long an item may take: its estimate, or a guess that leaves estimated small ones in front."""
+    """The effort of an item: its estimate, or a guess that ranks after small estimates."""
     if item.estimate_minutes is not None:
         return item.estimate_minutes
     checks = len(item.tests) + len(item.acceptance_criteria)

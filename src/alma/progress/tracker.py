@@ -1,4 +1,4 @@
-"""The progress tracker: work items with dependencies, and which one is next."""
+"""The progress tracker: work items with dependencies, the next item, and a summary."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _EDITABLE = (
     "estimate_minutes",
     "metadata",
 )
-_RECENT = 5
+_MAX_RECENT = 5
 
 
 class ProgressTracker(StoreUser):
-    """What is to be done in a project; without a store, in memory only."""
+    """The work items of a project; without a store, in memory only."""
 
     def __init__(
         self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
@@ -71,7 +71,7 @@ class ProgressTracker(StoreUser):
         item_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> WorkItem:
-        """A new item, pending, or blocked while something it waits for is not done; priorities go from 0 to 100."""
+        """Create an item: pending, or blocked while one of its blockers is not done; priorities range from 0 to 100."""
         item = WorkItem(
             id=item_id or new_id(),
             project_id=self.project_id,
@@ -90,7 +90,7 @@ class ProgressTracker(StoreUser):
         return self._storage.write(lambda tx: changes.create(tx, self._screen(item), self._scope), by)
 
     def get_item(self, item_id: str) -> WorkItem | None:
-        """The item with this id, if the project has it."""
+        """The item with this id in the project, or None."""
         return self._storage.get(WorkItem, item_id, self._scope)
 
     def require_item(self, item_id: str) -> WorkItem:
@@ -103,7 +103,7 @@ class ProgressTracker(StoreUser):
         agent: str | None = None,
         parent_id: str | None = None,
     ) -> list[WorkItem]:
-        """The items of the project, or those of a status, an agent or a parent, the oldest first."""
+        """The items of the project, filtered by status, agent or parent, oldest first."""
         where: list[Predicate] = []
         if status is not None:
             wanted = status if isinstance(status, Sequence) and not isinstance(status, str) else [status]
@@ -115,7 +115,7 @@ class ProgressTracker(StoreUser):
         return self._storage.find(WorkItem, self._scope, And(*where), (Order("created_at"),))
 
     def update_item(self, item_id: str, by: Attribution = ANONYMOUS, **fields: Any) -> WorkItem:
-        """Change what an item says; its status and dependencies have calls of their own."""
+        """Change fields of an item; status and dependencies have separate methods."""
         for name in fields:
             if name not in _EDITABLE:
                 raise ValidationError("work_item", None, name, f"cannot be changed here; these can: {_EDITABLE}")
@@ -129,10 +129,10 @@ class ProgressTracker(StoreUser):
     def update_status(
         self, item_id: str, status: WorkItemStatus | str, note: str | None = None, by: Attribution = ANONYMOUS
     ) -> WorkItem:
-        """Move an item to pending, in_progress, blocked, review, done or failed.
+        """Set the status: pending, in_progress, blocked, review, done or failed.
 
-        What is done no longer blocks others; what is reopened blocks them again. The note says, for blocked, what it
-        waits for.
+        A done item no longer blocks others; a reopened one blocks them again. For "blocked", the note says what the
+        item waits for.
         """
         wanted = changes.parsed_status(status)
         return self._storage.write(
@@ -140,23 +140,23 @@ class ProgressTracker(StoreUser):
         )
 
     def delete_item(self, item_id: str, by: Attribution = ANONYMOUS) -> None:
-        """Remove an item; what waited for it no longer does."""
+        """Delete an item; items that waited for it are unblocked."""
         self._storage.write(lambda tx: changes.delete(tx, item_id, self._scope), by)
 
     # ------------------------------------------------------------------ dependencies
 
     def add_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
-        """Let an item wait until another one is done; a circle is refused."""
+        """Let an item wait until another one is done; a cycle is refused."""
         return self._storage.write(lambda tx: changes.add_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def remove_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
-        """Let an item no longer wait for another one."""
+        """Remove a dependency between two items."""
         return self._storage.write(lambda tx: changes.remove_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def block(
         self, item_id: str, blocked_by: str | None = None, reason: str | None = None, by: Attribution = ANONYMOUS
     ) -> WorkItem:
-        """Block an item by another one, by something else that a reason names, or by both."""
+        """Block an item by another one, by a reason, or by both."""
         if blocked_by is None and reason is None:
             raise ValidationError("work_item", "blocked_by", None, "or a reason must say what the item waits for")
 
@@ -170,7 +170,7 @@ class ProgressTracker(StoreUser):
         return self._storage.write(block, by)
 
     def unblock(self, item_id: str, blocked_by: str | None = None, by: Attribution = ANONYMOUS) -> WorkItem:
-        """Let an item wait no longer for another one, or for nothing at all any more."""
+        """Remove one blocker of an item, or all blockers and reasons."""
 
         def unblock(tx: Transaction) -> WorkItem:
             item = changes.locked(tx, item_id, self._scope)
@@ -182,13 +182,13 @@ class ProgressTracker(StoreUser):
 
         return self._storage.write(unblock, by)
 
-    # ------------------------------------------------------------------ what is next
+    # ------------------------------------------------------------------ the next item
 
     def get_next_item(self, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None) -> WorkItem | None:
-        """The item to work on next: a pending one, or where none is left, one that was begun; None when all is done.
+        """The pending item to work on next, else one in progress; None if all are done.
 
-        An agent is given its own items and those of nobody, and of those begun only its own. Strategies: priority,
-        blocked_unblock, quick_win, fifo. Nothing is reserved by asking; `claim_next` does that.
+        An agent gets its own and unassigned items, and of those in progress only its own. Strategies: priority,
+        blocked_unblock, quick_win, fifo. Nothing is reserved; use `claim_next` for that.
         """
         chosen = Strategy.parse(strategy)
         with self._storage.snapshot() as tx:
@@ -208,7 +208,7 @@ class ProgressTracker(StoreUser):
     def claim_next(
         self, agent: str, strategy: Strategy | str = Strategy.PRIORITY, by: Attribution | None = None
     ) -> WorkItem | None:
-        """Start the next item for an agent and return it, or None; no two agents ever get the same one."""
+        """Start the next item for an agent and return it, or None; no item is claimed twice."""
         chosen = Strategy.parse(strategy)
         checked_name("work_item", "agent", agent)
 
@@ -222,10 +222,10 @@ class ProgressTracker(StoreUser):
     def _open(self, tx: Transaction) -> list[WorkItem]:
         return tx.find(WorkItem, self._scope, In("status", OPEN))
 
-    # ------------------------------------------------------------------ how far it is
+    # ------------------------------------------------------------------ summaries
 
     def get_progress_summary(self, agent: str | None = None) -> ProgressSummary:
-        """How far the project is, or one agent's part of it."""
+        """The progress of the project, or of one agent."""
         if agent is not None:
             checked_name("work_item", "agent", agent)
         return ProgressSummary.of(self.project_id, agent, self.get_items())
@@ -239,7 +239,7 @@ class ProgressTracker(StoreUser):
         note: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> ProgressLog:
-        """Keep how far the project is at this moment, and what is being done."""
+        """Store a snapshot of the progress and the current action."""
 
         def log(tx: Transaction) -> ProgressLog:
             if current_item_id is not None:
@@ -262,7 +262,7 @@ class ProgressTracker(StoreUser):
         return self._storage.write(log, by)
 
     def get_progress_log(self, limit: int | None = 20, agent: str | None = None) -> list[ProgressLog]:
-        """What was logged, the latest first."""
+        """The stored snapshots, latest first."""
         where = And() if agent is None else In("agent", spellings(checked_name("work_item", "agent", agent)))
         return self._storage.find(ProgressLog, self._scope, where, (Order("created_at", "desc"),), limit)
 
@@ -291,11 +291,11 @@ class ProgressSummary:
 
     @classmethod
     def of(cls, project_id: str, agent: str | None, project_items: Sequence[WorkItem]) -> ProgressSummary:
-        """The summary of a project's items, or of those of one agent among them."""
+        """The summary of a project's items, or of one agent's items."""
         items = [item for item in project_items if agent is None or (item.agent and is_for(item, agent))]
         counted = Counter(item.status for item in items)
         by_status = {status.value: counted[status] for status in WorkItemStatus}
-        # What is next for somebody depends on what others do, and may be nobody's yet.
+        # The next item of an agent depends on the items of others and may be unassigned.
         open_items = [item for item in project_items if item.status in OPEN]
         titles = {item.id: item.title for item in project_items}
         stuck = _of_status(items, WorkItemStatus.BLOCKED)
@@ -315,16 +315,16 @@ class ProgressSummary:
 
     @property
     def completion(self) -> float:
-        """Which share of the items is done, from 0 to 1."""
+        """The share of items that are done, from 0 to 1."""
         return self.done / self.total if self.total else 0.0
 
     @property
     def completion_percentage(self) -> float:
-        """Which share of the items is done, from 0 to 100."""
+        """The share of items that are done, from 0 to 100."""
         return 100 * self.completion
 
     def to_prompt(self, max_tokens: int = 500) -> str:
-        """The summary as text for a language model, never longer than the budget."""
+        """The summary as text for a language model, within the token budget."""
         counts = f"{self.done} of {self.total} done ({self.completion:.0%}), {self.in_progress} in progress, "
         counts += f"{self.pending} pending, {self.blocked} blocked, {self.review} in review, {self.failed} failed"
         lines = [Line(counts)]
@@ -344,7 +344,7 @@ def _of_status(items: Sequence[WorkItem], status: WorkItemStatus) -> tuple[WorkI
 
 def _recently_done(items: Sequence[WorkItem]) -> tuple[WorkItem, ...]:
     done = [item for item in items if item.status is WorkItemStatus.DONE and item.completed_at is not None]
-    return tuple(sorted(done, key=lambda item: (item.completed_at, item.id), reverse=True)[:_RECENT])
+    return tuple(sorted(done, key=lambda item: (item.completed_at, item.id), reverse=True)[:_MAX_RECENT])
 
 
 def _waits_for(item: WorkItem, titles: Mapping[str, str]) -> str:

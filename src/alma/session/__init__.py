@@ -1,7 +1,4 @@
-"""Sessions of agents: where the last one stopped, and all there is to know before the next one starts.
-
-Each name is loaded when it is first used.
-"""
+"""Agent sessions: handoffs between them, and the briefing before one starts; each name is loaded on first use."""
 
 from __future__ import annotations
 

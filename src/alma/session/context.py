@@ -1,4 +1,4 @@
-"""What a session knows when it starts, and what is left of those before it."""
+"""The context a session starts with: previous sessions, open sessions and the last handoff."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DEFAULT_PROMPT_TOKENS = 800
 
 
 @dataclass(frozen=True, slots=True)
-class _OfSession:
+class _SessionView:
     session: Session
 
     @property
@@ -31,8 +31,8 @@ class _OfSession:
 
 
 @dataclass(frozen=True, slots=True)
-class PreviousSession(_OfSession):
-    """A session of the past and, if it left one, its handoff."""
+class PreviousSession(_SessionView):
+    """A past session and its handoff, if there is one."""
 
     handoff: SessionHandoff | None
 
@@ -46,29 +46,29 @@ class PreviousSession(_OfSession):
 
     @property
     def notes(self) -> Notes:
-        """What it noted while it ran."""
+        """The notes the session took."""
         return Notes.of(self.session)
 
     @property
     def last_action(self) -> str | None:
-        """What was done last, as far as it was noted."""
+        """The last action that was noted."""
         return self.notes.last_action if self.handoff is None else self.handoff.last_action
 
     @property
     def last_outcome(self) -> SessionOutcome:
-        """How that went; a session that neither ended nor left a handoff was interrupted, or is still running."""
+        """The outcome of the last action; a session without end and handoff was interrupted or is still running."""
         if self.handoff is not None:
             return SessionOutcome.parse(self.handoff.last_outcome)
         return self.notes.last_outcome
 
 
 @dataclass(frozen=True, slots=True)
-class SessionContext(_OfSession):
+class SessionContext(_SessionView):
     """What a session starts with."""
 
     previous_handoff: SessionHandoff | None = None
     open_sessions: tuple[PreviousSession, ...] = ()
-    """Other sessions of the agent that have not ended: they still run elsewhere, or were cut off."""
+    """Open sessions of the agent, which are still running elsewhere or were interrupted."""
 
     @property
     def project_id(self) -> str | None:
@@ -79,14 +79,14 @@ class SessionContext(_OfSession):
         return self.session.created_at
 
     def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> str:
-        """The context as text for a language model, never longer than the budget."""
+        """The context as text for a language model, within the token budget."""
         goal = Topic.of("Goal", "", [self.goal or ""])
         handoff = () if self.previous_handoff is None else handoff_topics(self.previous_handoff)
         return briefing([goal, *handoff, open_topic(self.open_sessions)], max_tokens)
 
 
 def open_topic(sessions: Sequence[PreviousSession]) -> Topic:
-    """Sessions that were never ended, with where they stood and what they would have handed over."""
+    """Open sessions with their state and what they would hand over."""
     return Topic("Sessions Not Ended", tuple(line for each in sessions for line in _lines_of(each)))
 
 
@@ -107,7 +107,7 @@ def _details(left: Notes | SessionHandoff) -> Iterator[Line]:
 
 
 def handoff_topics(handoff: SessionHandoff) -> list[Topic]:
-    """A handoff as topics of a briefing: where it stopped, what is next, what is in the way, the rest."""
+    """A handoff as topics of a briefing: last action, next steps, blockers, details."""
     day = f"{handoff.created_at:%Y-%m-%d}"
     stopped = [Line(f"Last action ({handoff.last_outcome or 'unknown'}, {day})", handoff.last_action)]
     if handoff.current_goal:

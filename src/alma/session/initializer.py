@@ -1,4 +1,4 @@
-"""The session initializer: gathers all there is to know before a session starts."""
+"""The session initializer: gathers what an agent should know before a session starts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFAULT_PROMPT_TOKENS = 2000
 _WORK_ITEMS = 5
 _PREVIOUS_SESSIONS = 3
 _COMMITS = 5
-_LEFT_OUT = "left out, as it looks like orders to its reader"
+_LEFT_OUT = "left out, because it looks like a prompt injection"
 _CONFIGURATION = frozenset(
     {
         "pyproject.toml",
@@ -55,7 +55,7 @@ _MAX_NAME = 200
 
 
 class Retriever(Protocol):
-    """What memories are asked of: `ALMA`, or anything that retrieves as it does."""
+    """Retrieves memories as `ALMA` does."""
 
     @property
     def scopes(self) -> Mapping[str, MemoryScope]:
@@ -63,13 +63,13 @@ class Retriever(Protocol):
         ...
 
     def retrieve(self, task: str, agent: str, user_id: str | None = None, top_k: int = 5) -> MemorySlice:
-        """The memories worth knowing for a task."""
+        """The memories relevant to a task."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class CodebaseOrientation:
-    """A look around a working directory; of one without git, or that does not exist, less is known."""
+    """The state of a working directory; less is known without git or if it does not exist."""
 
     root_path: str
     exists: bool = True
@@ -84,7 +84,7 @@ class CodebaseOrientation:
 
     @classmethod
     def of(cls, path: str | os.PathLike[str] | None = None) -> CodebaseOrientation:
-        """The orientation in a directory, the current one if none is named."""
+        """The orientation in a directory, by default the current one."""
         root = checked_directory("session", "project_path", path) if path is not None else Path.cwd()
         if not root.is_dir():
             return cls(str(root), exists=False)
@@ -111,13 +111,13 @@ class CodebaseOrientation:
 
     @property
     def config_files(self) -> tuple[str, ...]:
-        """The files that say how the project is built."""
+        """The files that configure how the project is built."""
         return tuple(name for name in self.files if name in _CONFIGURATION)
 
     def topic(self) -> Topic:
-        """The orientation as a topic of a briefing; names and messages are data, as anybody may have chosen them.
+        """The orientation as a topic of a briefing; file names and commit messages are untrusted data.
 
-        Secrets in them are masked, and what looks like orders is left out.
+        Secrets in them are masked, and prompt injections are left out.
         """
         if not self.exists:
             return Topic("Codebase", (Line("There is no directory", self.root_path),))
@@ -147,7 +147,7 @@ class RulesOfEngagement:
         constraints: tuple[str, ...] = (),
         quality_gates: tuple[str, ...] = (),
     ) -> RulesOfEngagement:
-        """The rules that follow from an agent's scope, and those given besides."""
+        """The rules that follow from an agent's scope, and additional ones."""
         limits = (*_limits(scope), *checked_names("rules", "constraints", constraints, LONGEST_TEXT))
         gates = tuple(checked_names("rules", "quality_gates", quality_gates, LONGEST_TEXT))
         return cls(() if scope is None else tuple(_scope_rules(scope)), limits, gates)
@@ -164,10 +164,10 @@ class RulesOfEngagement:
 
 @dataclass(frozen=True, slots=True)
 class InitializationResult:
-    """All there is to know before a session starts."""
+    """What an agent should know before a session starts."""
 
     session_id: str
-    """An id for the session, to be given to `SessionManager.start_session`."""
+    """An id for the session, to pass to `SessionManager.start_session`."""
     project_id: str
     agent: str
     goal: str
@@ -180,18 +180,18 @@ class InitializationResult:
 
     @property
     def selected_item(self) -> WorkItem | None:
-        """The work item to begin with."""
+        """The work item to start with."""
         return self.work_items[0] if self.work_items else None
 
     def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS) -> str:
-        """All of it as text for a language model, never longer than the budget; what was stored stands there as data.
+        """All of it as text for a language model, within the token budget; stored text is quoted as data.
 
-        What was gathered gets at least half of the budget, if it needs that much; memories get the rest.
+        Gathered facts get at least half of the budget if they need it; memories get the rest.
         """
         aim = checked_tokens(max_tokens)
         while True:
             text = self._filled(aim)
-            # The two parts may take a token more together than apart.
+            # Joined text can take more tokens than its parts.
             excess = count_tokens(text) - max_tokens
             if excess <= 0:
                 return text
@@ -202,7 +202,7 @@ class InitializationResult:
         gathered = briefing(around, max_tokens // 2 if self.memories else max_tokens)
         remembered = self.memories.to_prompt(_room(max_tokens, gathered))
         if remembered:
-            # What the memories did not need is given back.
+            # Use what the memories did not need.
             gathered = briefing(around, _room(max_tokens, remembered))
         return "\n\n".join(text for text in (gathered, remembered) if text)
 
@@ -220,7 +220,7 @@ class InitializationResult:
 
 
 class SessionInitializer:
-    """Gathers, before a session starts, what came before it, what is to be done, what is known and what is allowed."""
+    """Gathers previous sessions, work items, memories, the codebase and the rules for a new session."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class SessionInitializer:
         constraints: tuple[str, ...] = (),
         quality_gates: tuple[str, ...] = (),
     ) -> InitializationResult:
-        """What an agent should know before it does what it is asked to."""
+        """The briefing of an agent for a request."""
         self._require_project(project_id)
         return InitializationResult(
             session_id=new_id(),
@@ -270,14 +270,17 @@ class SessionInitializer:
             theirs = getattr(part, "project_id", project_id)
             if theirs != project_id:
                 raise ValidationError(
-                    "session", "project_id", project_id, f"differs from that of what is asked: {theirs}"
+                    "session",
+                    "project_id",
+                    project_id,
+                    f"differs from the project of the manager, tracker or memory: {theirs}",
                 )
 
     def _recent_sessions(self, agent: str) -> tuple[PreviousSession, ...]:
         return () if self._manager is None else tuple(self._manager.get_previous_sessions(agent, _PREVIOUS_SESSIONS))
 
     def _work_items(self, agent: str) -> tuple[WorkItem, ...]:
-        """What the agent has begun, then what it could begin next."""
+        """The items the agent has started, then those it could start next."""
         if self._tracker is None:
             return ()
         begun = self._tracker.get_items(WorkItemStatus.IN_PROGRESS, agent)
@@ -287,13 +290,13 @@ class SessionInitializer:
         return MemorySlice() if self._alma is None else self._alma.retrieve(task, agent, user_id, top_k)
 
     def _scope(self, agent: str) -> MemoryScope | None:
-        """The agent's scope, however its name is capitalised: configurations and callers differ in that."""
+        """The agent's scope, ignoring the case of its name."""
         by_name = {same_name(name): scope for name, scope in self._scopes.items()}
         return self._scopes.get(agent) or by_name.get(same_name(agent))
 
 
 def _room(max_tokens: int, taken: str) -> int:
-    """What is left beside a text and the empty line behind it."""
+    """The tokens left beside a text and an empty line."""
     return max(0, max_tokens - count_tokens(taken + "\n\n"))
 
 
@@ -302,8 +305,9 @@ def _of_kind(name: str, part: Part | None, kind: type[Part]) -> Part | None:
 
 
 def _shown(text: str) -> str:
-    """What somebody wrote into a repository, as a prompt may show it."""
-    return _LEFT_OUT if injection_in([text]) else redact_text(text).text
+    """Untrusted text from a repository, as it may be shown in a prompt."""
+    clean = redact_text(text).text
+    return _LEFT_OUT if injection_in([clean]) else clean
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -311,7 +315,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def listing(root: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The directories and files right under the root, hidden ones left out."""
+    """The directories and files directly under the root, without hidden ones."""
     try:
         with os.scandir(root) as entries:
             seen = [(_printable(entry.name), entry.is_dir(follow_symlinks=False)) for entry in entries]
@@ -326,7 +330,7 @@ def _named(entries: Sequence[tuple[str, bool]], directories: bool) -> tuple[str,
 
 
 def _printable(name: str) -> str:
-    """A name that can be printed and stored, whatever bytes the file system has for it."""
+    """A printable name, whatever bytes the file system returned."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:_MAX_NAME]
 
 

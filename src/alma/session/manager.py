@@ -1,4 +1,4 @@
-"""The session manager: a session starts where the last one stopped, in whatever process that was."""
+"""The session manager: sessions of agents that continue where the last one stopped, across processes."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _OPEN_SHOWN = 5
 class SessionManager(StoreUser):
     """The sessions of a project's agents; without a store, in memory only.
 
-    Helena is helena, unless `any_case` is False: what one left, the other finds. With a `user_id`, only the sessions
-    of that user, and what they left, are there.
+    Agent names are compared without case unless `any_case` is False. With a `user_id`, only sessions and handoffs of
+    that user are visible.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class SessionManager(StoreUser):
         metadata: JsonObject | None = None,
         session_id: str | None = None,
     ) -> SessionContext:
-        """A new session of an agent, with what the last one left for it."""
+        """Start a session of an agent, with the handoff of the last one."""
         session = Session(
             id=session_id or new_id(),
             project_id=self.project_id,
@@ -105,10 +105,10 @@ class SessionManager(StoreUser):
         test_status: JsonObject | None = None,
         confidence: float | None = None,
     ) -> Session:
-        """Note what was done, decided or met; the handoff will say it, and so does a session that is cut off."""
+        """Note progress, decisions and blockers for the handoff; the notes survive an interrupted session."""
 
         def update(tx: Transaction) -> Session:
-            session = open_session(tx, session_id, self._of(agent))
+            session = open_session(tx, session_id, self._scope_of(agent))
             notes = Notes.of(session)
             noted = notes.changed(
                 {
@@ -129,7 +129,7 @@ class SessionManager(StoreUser):
         return self._storage.write(update, Attribution(agent=agent, session_id=session_id))
 
     def _with_notes(self, tx: Transaction, session: Session, notes: Notes, agent: str) -> Session:
-        # The handoff knows the rules of its fields: what it would refuse at the end is refused now.
+        # Validate now what the handoff would refuse at the end.
         notes.handoff(session, now())
         moment = now()
         changes = {
@@ -137,7 +137,7 @@ class SessionManager(StoreUser):
             "last_active_at": moment,
             "updated_at": moment,
         }
-        updated = tx.update(Session, session.id, screened(session, changes, self._screen), self._of(agent))
+        updated = tx.update(Session, session.id, screened(session, changes, self._screen), self._scope_of(agent))
         assert updated is not None, "it is locked"
         return updated
 
@@ -158,9 +158,9 @@ class SessionManager(StoreUser):
         test_status: JsonObject | None = None,
         metadata: JsonObject | None = None,
     ) -> SessionHandoff:
-        """End a session and leave word for the next one; what is not given is taken from the session's notes.
+        """End a session with a handoff; values that are not given come from the notes of the session.
 
-        A second handoff of a session is the newer word: what it does not give, it takes over from the first.
+        A second handoff of a session replaces the first and keeps values that are not given again.
         """
         given = {
             "last_action": last_action,
@@ -176,7 +176,7 @@ class SessionManager(StoreUser):
         }
 
         def create(tx: Transaction) -> SessionHandoff:
-            session = locked(tx, session_id, self._of(agent))
+            session = locked(tx, session_id, self._scope_of(agent))
             moment = now()
             notes = Notes.of(session).changed(given)
             handoff = self._screen(notes.handoff(session, moment, metadata or {}))
@@ -187,27 +187,27 @@ class SessionManager(StoreUser):
 
         return self._storage.write(create, Attribution(agent=agent, session_id=session_id))
 
-    # ------------------------------------------------------------------ what was before
+    # ------------------------------------------------------------------ previous sessions
 
     def get_latest_handoff(self, agent: str) -> SessionHandoff | None:
-        """What the agent's last session left, if one did."""
-        return self._handoffs.latest(self._of(agent))
+        """The handoff of the agent's last session, or None."""
+        return self._handoffs.latest(self._scope_of(agent))
 
     def get_session(self, session_id: str) -> Session | None:
-        """The session with this id, if the project has it."""
+        """The session with this id in the project, or None."""
         return self._sessions.get(session_id, Scope(project_id=self.project_id, user_id=self._user_id))
 
     def get_previous_sessions(self, agent: str, limit: int = 10) -> list[PreviousSession]:
-        """The agent's sessions that have ended, the latest first, with their handoffs."""
+        """The agent's ended sessions, latest first, with their handoffs."""
         with self._storage.snapshot() as tx:
             ended = Compare("is_active", "eq", False)
-            found = tx.find(Session, self._of(agent), ended, (Order("ended_at", "desc"),), limit)
+            found = tx.find(Session, self._scope_of(agent), ended, (Order("ended_at", "desc"),), limit)
             return self._with_handoffs(found)
 
     def get_quick_reload(self, agent: str, max_tokens: int = QUICK_RELOAD_TOKENS) -> str:
-        """Where the agent's last session stopped, as text for a language model, never longer than the budget.
+        """Where the agent's last session stopped, as text for a language model, within the token budget.
 
-        A session that noted something and was never ended, as one that was cut off, is told of behind it.
+        Open sessions with notes, such as interrupted ones, are listed after it.
         """
         with self._storage.snapshot():
             handoff = self.get_latest_handoff(agent)
@@ -218,19 +218,19 @@ class SessionManager(StoreUser):
         return briefing([*stopped, open_topic(begun)], max_tokens)
 
     def _open(self, agent: str, but: str | None = None) -> list[PreviousSession]:
-        """The agent's sessions that have not ended, without the one of this id."""
-        found = self._sessions.find(self._of(agent), active=True, limit=_OPEN_SHOWN + 1)
+        """The agent's open sessions, except the one with this id."""
+        found = self._sessions.find(self._scope_of(agent), active=True, limit=_OPEN_SHOWN + 1)
         return self._with_handoffs([session for session in found if session.id != but][:_OPEN_SHOWN])
 
     def _with_handoffs(self, sessions: Sequence[Session]) -> list[PreviousSession]:
         of_these = In("session_id", [session.id for session in sessions])
         scope = Scope(project_id=self.project_id)
-        # Oldest first, so that the newest of each is the one that stays.
+        # Oldest first, so that the newest handoff of each session wins.
         found = self._storage.find(SessionHandoff, scope, of_these, (Order("created_at"),))
         latest = {handoff.session_id: handoff for handoff in found}
         return [PreviousSession(session, latest.get(session.id)) for session in sessions]
 
-    def _of(self, agent: str) -> Scope:
+    def _scope_of(self, agent: str) -> Scope:
         named = checked_name("session", "agent", agent)
         agents = spellings(named) if self._any_case else named
         return Scope(project_id=self.project_id, agent=agents, user_id=self._user_id)

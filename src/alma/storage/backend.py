@@ -133,7 +133,11 @@ class Backend(ABC):
 
     @abstractmethod
     def insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
-        """Write new records with tags and full text; an id in use is a ConflictError."""
+        """Write new records with tags and full text.
+
+        A kind that is `numbered` gets the next number as its id. An id in use is a ConflictError, and so is a version
+        number that a record has already.
+        """
 
     @abstractmethod
     def replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:

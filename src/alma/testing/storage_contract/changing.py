@@ -77,7 +77,7 @@ class ChangingContract:
     def test_a_record_that_must_be_new_is_not_written_over_another(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()
         storage.write(lambda tx: tx.insert(heuristic))
-        with pytest.raises(ConflictError, match="already"):
+        with pytest.raises(ConflictError, match="exists"):
             storage.write(lambda tx: tx.insert(heuristic.replace(confidence=0.9)))
         assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
         assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1

@@ -2,8 +2,8 @@
 
     python evaluate.py --dataset locomo --granularity turn --retriever alma_retriever:AlmaRetriever
 
-Nothing here is special to a data set: items become memories as any program would save them, and questions go to
-`RetrievalEngine.retrieve` with its defaults.
+Nothing is tuned for a data set: items are saved as memories, and questions go to `RetrievalEngine.retrieve` with its
+defaults.
 """
 
 from __future__ import annotations

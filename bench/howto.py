@@ -4,10 +4,10 @@
     python bench/howto.py --sets python --faces recommend
 
 The data and the harness (`harness/howto.py`) lie in a folder beside the checkout, ../shared/data, or where `--data`
-says; their licences do not allow us to ship them. Every learned task goes to `learn` as a success of its strategy. A
+says; their licences do not allow redistribution. Every learned task goes to `learn` as a success of its strategy. A
 question goes to `recommend`, or to `retrieve`, whose strong outcomes are read in their order. `false far` is the share
 of the questions of another language, about which nothing is stored, that got an answer; `cpu ms` is the CPU time
-of one question. Vectors are made by the local model and kept under bench/results/.
+of one question. Vectors are computed by the local model and cached under bench/results/.
 """
 
 from __future__ import annotations

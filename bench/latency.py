@@ -4,9 +4,9 @@
     python bench/latency.py --sizes 1000,10000                  # some minutes
     python bench/latency.py --stores sqlite --no-rivals         # ours alone, on SQLite
 
-Run it from a checkout whose environment has the `dev` extra. The rivals (alma-memory, mem0ai, chromadb) are installed
-by pip into environments of their own under bench/results/, once; one that cannot be installed or fails is reported in
-a sentence, and the run goes on without it.
+Run it from a checkout with the `dev` extra installed. The rivals (alma-memory, mem0ai, chromadb) are installed
+by pip into separate environments under bench/results/, once; one that cannot be installed or fails is reported, and
+the run continues without it.
 
 What is measured, on SQLite at every size and on PostgreSQL, started for the run, at the largest size up to 100,000:
 
@@ -23,10 +23,10 @@ What is measured, on SQLite at every size and on PostgreSQL, started for the run
   retrieved is ranked by words, age and success as well; and how often the memory that a question was made of is among
   the five that are retrieved.
 
-The rivals are asked for the same five of the same agent: `RetrievalEngine.retrieve(…, bypass_cache=True)` of
+The rivals are queried for the same five of the same agent: `RetrievalEngine.retrieve(…, bypass_cache=True)` of
 alma-memory, `Memory.search` of mem0ai, `Collection.query` of chromadb, all with given vectors, and write through the
-object they are asked through. They are measured up to 100,000 memories; loading is stopped when it takes too long, and
-so is asking, each of which is said.
+same object. They are measured up to 100,000 memories; loading and querying are stopped when they take too long, and
+this is reported.
 
 The data are synthetic and the same for all: words of a language in their uneven frequencies, vectors in clusters. Each
 contender has a process of its own, and they take turns: a batch each, or ten questions, never two at once.

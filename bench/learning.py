@@ -6,9 +6,9 @@
     python bench/learning.py --rival alma-memory==0.11.0 --sets aslib-QBF-2011 --protocols logged --seeds 1
     python bench/learning.py --speed                          # how many outcomes are learned in a second
 
-The streams and the harness (`harness/outcomes.py`) lie in ../shared/data, or where `--data` says. ALMA takes part as
-any program would use it: every outcome goes to `alma.learn`, and before a task `alma.recommend(task, agent, among=…)`
-says which strategy to use (bench/alma_learner.py). With `--without-store` only what it weighs takes part
+The streams and the harness (`harness/outcomes.py`) lie in ../shared/data, or where `--data` says. ALMA takes part
+through its public API: every outcome goes to `alma.learn`, and before a task `alma.recommend(task, agent, among=…)`
+chooses a strategy (bench/alma_learner.py). With `--without-store` only what it weighs takes part
 (bench/evidence_learner.py), since to store all these outcomes durably takes hours. gain is 0 for the best fixed
 strategy in hindsight and 1 for one that is right whenever it can be; pooled gain adds up what was won over the
 scenarios, and divides it by what could be.

@@ -5,15 +5,15 @@
     python bench/quality.py --data /path/to/data --no-baselines
 
 The data and the harness (`harness/evaluate.py`) lie in a folder beside the checkout, ../shared/data, or where `--data`
-says; their licences do not allow us to ship them. ALMA takes part as any program would use it, with its defaults: items
+says; their licences do not allow redistribution. ALMA takes part through its public API, with its defaults: items
 are saved as general memories in an SQLite store, questions go to `RetrievalEngine.retrieve` (bench/alma_retriever.py).
-Vectors are made by the local model and kept under bench/results/, so that a second run takes minutes.
+Vectors are computed by the local model and cached under bench/results/, so a second run takes minutes.
 
 The baselines are those of the harness, run here on the same vectors (`pip install bm25s` for them): bm25, the local
 model alone (minilm), both by rank (hybrid-rrf), each also with the speaker's name and the day before the text
 (-prefix), hybrid-plus, and bm25 with newer versions of a fact first. Recall is the share of the evidence that was
 found, hit says whether any was, all whether every piece was; fresh says how often a fact stands before the one that it
-overrules. Every category is shown beside every baseline, and where ALMA is below the best of them, that is said.
+overrules. Every category is shown beside every baseline, and the ones where ALMA is below the best of them are listed.
 """
 
 from __future__ import annotations

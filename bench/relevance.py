@@ -6,11 +6,11 @@
 
 Questions of each data set are asked of stores of its memories, whole and as samples of 10, 40 and 150, where the
 evidence is known; questions of other data sets, and shell tasks of a store of Python tasks and the other way round,
-are *far*: nothing has to do with them. `useful` are the tasks and memories of training/judge/heads.
+are *far*: no record is relevant to them. `useful` are the tasks and memories of training/judge/heads.
 
-Every number is reported for weights that were fitted without that data set: the share of its own questions that get
-something strong, or weak at least, and of their evidence that is so; the same share of far questions, which should be
-0. Questions, and stores of a size, weigh the same in every data set.
+Every number is reported for weights fitted without that data set: the share of its own questions with a strong, or at
+least a weak result, the same share of their evidence, and the share of far questions with a result, which should be 0.
+Questions, and stores of a size, have the same weight in every data set.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     python bench/storage.py --sizes 1000,10000            # under three minutes
     python bench/storage.py --stores sqlite --no-rival    # our SQLite store alone
 
-Run it from a checkout whose environment has the `dev` extra. The rival is installed by pip into an environment of its
-own under bench/results/, once; where that fails the run says so and goes on without it.
+Run it from a checkout with the `dev` extra installed. The rival is installed by pip into an environment of its
+own under bench/results/, once; if that fails, the run reports it and continues without it.
 
 What is measured, on SQLite and on a PostgreSQL server that is started for the run:
 
@@ -25,7 +25,7 @@ the storage's calls are timed. Each contender of a round has a process and a new
 a batch each, or fifty single saves, never two at once. The tables show the best of the rounds, since other work on the
 machine can only slow a round down; a ratio counts towards a target only where the disk was as fast for both. Sizes
 above 10,000 get one round. The rival on PostgreSQL gets one round at any size, because there it can only save row by
-row. The rival's loading is stopped when it takes too long, which is then said. PostgreSQL's tables are vacuumed and
+row. The rival's loading is stopped when it takes too long, and this is reported. PostgreSQL's tables are vacuumed and
 analysed once after loading.
 
 Durability is each one's default, and the defaults differ: ours survives the death of any process; alma-memory flushes

@@ -1,7 +1,7 @@
 """Contenders run in separate processes and take turns.
 
 A driver prints the phase that its next step belongs to and waits for a line of input. The bench lets all contenders of
-a round finish a phase, a step each in turn, before any goes on to the next: what disturbs one disturbs the others.
+a round finish a phase, a step each in turn, before any goes on to the next: so a disturbance affects all of them.
 """
 
 from __future__ import annotations

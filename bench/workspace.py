@@ -4,7 +4,7 @@
     python bench/workspace.py --sizes 20000                # a few minutes
     python bench/workspace.py --sizes 20000,100000 --stores sqlite
 
-Run it from a checkout whose environment has the `dev` extra. What is measured, on SQLite and on a PostgreSQL server
+Run it from a checkout with the `dev` extra installed. What is measured, on SQLite and on a PostgreSQL server
 that is started for the run:
 
 * ingest: general memories, half of them with a 384-dimensional vector, saved in batches of 5,000 with everything that

@@ -68,7 +68,7 @@ def test_a_key_is_shown_once_listed_without_its_text_and_revoked(folder: Path) -
     with open_existing(".alma/alma.db") as storage:
         kept = storage.find(ApiKey, Scope.everywhere())
         assert text not in str(kept)
-    assert "opens nothing any more" in run("keys", "revoke", listed[0]["id"]).stdout
+    assert "is revoked" in run("keys", "revoke", listed[0]["id"]).stdout
     assert run("keys", "revoke", listed[0]["prefix"], "--json").json["status"] == "revoked"
     assert run("keys", "create", "again", "--right", "admin", "--json").json["key"].startswith("alma_")
 

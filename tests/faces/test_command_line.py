@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,17 +12,15 @@ from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.builders import a_heuristic
+from tests.support.command_line import run as alma
+from tests.support.command_line import spawn
 
 OLDER_STORE = Path(__file__).parent.parent / "migrations" / "data" / "alma_memory_0_4.db"
 
 
-def alma(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-m", "alma", *arguments], capture_output=True, text=True, check=False)
-
-
 def test_help_and_version_are_there() -> None:
-    assert "migrate" in alma("--help").stdout
-    assert alma("--version").stdout.startswith("alma-memory ")
+    assert "migrate" in spawn("--help").stdout
+    assert spawn("--version").stdout.startswith("alma-memory ")
 
 
 def test_status_of_a_store_is_a_table_or_json(tmp_path: Path) -> None:
@@ -121,7 +117,7 @@ def test_an_import_names_the_configuration_whose_model_is_to_make_the_vectors(co
     assert f"have no vector yet: alma reembed --config {configured}\n" in said.stdout, said.stderr
     shutil.rmtree(configured.with_name("st"))
     alma("import", str(source), "--from", "mem0", "--config", str(configured), "--embed", "mock")
-    assert alma("reembed", "--config", str(configured)).stdout.startswith("0 vector(s) made; ")
+    assert alma("reembed", "--config", str(configured)).stdout.startswith("0 vector(s) created; ")
 
 
 def test_an_older_store_is_moved_to_another_model_at_once(tmp_path: Path) -> None:

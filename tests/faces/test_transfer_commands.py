@@ -3,46 +3,17 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from alma.bootstrap import open_existing, open_storage
-from alma.cli import main
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.testing import builders as make
+from tests.support.command_line import run as alma
 
 EVERYWHERE = Scope.everywhere()
-
-
-class Ran(NamedTuple):
-    """What a command printed and exited with."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
-Alma = Callable[..., Ran]
-
-
-@pytest.fixture
-def alma(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Alma:
-    """Runs the command in this process; that it is the one that gets installed is tested elsewhere."""
-
-    def run(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["alma", *arguments])
-        capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        printed = capsys.readouterr()
-        return Ran(int(ended.value.code or 0), printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture
@@ -53,7 +24,7 @@ def contexts(tmp_path: Path) -> Path:
     return path
 
 
-def test_import_counts_what_came_and_names_what_could_not(alma: Alma, contexts: Path, tmp_path: Path) -> None:
+def test_import_counts_what_came_and_names_what_could_not(contexts: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "alma.db")
     shown = alma("import", str(contexts), "--from", "contextual-memory", "--into", store, "--project", "shop")
     assert shown.returncode == 0, shown.stderr
@@ -66,14 +37,14 @@ def test_import_counts_what_came_and_names_what_could_not(alma: Alma, contexts: 
     assert (report["new"], report["unchanged"], report["rejected"][0]["where"]) == ({}, {"memory": 3}, "line 4")
 
 
-def test_a_dry_import_makes_no_memory(alma: Alma, contexts: Path, tmp_path: Path) -> None:
+def test_a_dry_import_makes_no_memory(contexts: Path, tmp_path: Path) -> None:
     store = str(tmp_path / "alma.db")
     shown = alma("import", str(contexts), "--from", "contextual-memory", "--into", store, "--dry-run")
     assert "nothing was changed" in shown.stdout
     assert not Path(store).exists()
 
 
-def test_export_import_backup_restore_and_merge_go_round(alma: Alma, tmp_path: Path) -> None:
+def test_export_import_backup_restore_and_merge_go_round(tmp_path: Path) -> None:
     places = {name: str(tmp_path / f"{name}.db") for name in ("one", "two", "three", "four")}
     with open_storage(places["one"], 4, embedding_model="tiny") as storage:
         storage.save(make.a_memory(id="m", embedding=[1, 0, 0, 0]))
@@ -96,7 +67,7 @@ def test_export_import_backup_restore_and_merge_go_round(alma: Alma, tmp_path: P
             assert list(storage.require(Memory, "m", EVERYWHERE).embedding or ()) == [1, 0, 0, 0]
 
 
-def test_one_project_is_exported(alma: Alma, tmp_path: Path) -> None:
+def test_one_project_is_exported(tmp_path: Path) -> None:
     store = str(tmp_path / "alma.db")
     with open_storage(store) as storage:
         storage.save_many([make.a_memory(project_id="shop"), make.a_memory(project_id="bank")])
@@ -104,7 +75,7 @@ def test_one_project_is_exported(alma: Alma, tmp_path: Path) -> None:
     assert json.loads(shown.stdout)["counts"] == {"memory": 1}
 
 
-def test_conflicts_of_a_merge_are_shown_with_both_values(alma: Alma, tmp_path: Path) -> None:
+def test_conflicts_of_a_merge_are_shown_with_both_values(tmp_path: Path) -> None:
     for name in ("red", "blue"):
         with open_storage(str(tmp_path / f"{name}.db")) as storage:
             storage.save(make.a_memory(id="m", content=f"it is {name}"))
@@ -128,7 +99,7 @@ def test_conflicts_of_a_merge_are_shown_with_both_values(alma: Alma, tmp_path: P
     ],
 )
 def test_mistakes_are_one_sentence_and_an_exit_code(
-    alma: Alma, arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ran = alma(*arguments)
@@ -138,7 +109,7 @@ def test_mistakes_are_one_sentence_and_an_exit_code(
     assert len(ran.stderr.strip().splitlines()) == 1
 
 
-def test_a_restore_over_something_and_a_torn_export_exit_as_storage_errors(alma: Alma, tmp_path: Path) -> None:
+def test_a_restore_over_something_and_a_torn_export_exit_as_storage_errors(tmp_path: Path) -> None:
     store = str(tmp_path / "alma.db")
     with open_storage(store) as storage:
         storage.save(make.a_memory())

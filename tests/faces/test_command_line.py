@@ -79,7 +79,7 @@ def test_a_store_is_moved_to_another_model_by_a_command(tmp_path: Path) -> None:
     assert moved.stdout == "2 vector(s) created; open the store with embedding_model='mock-8', embedding_dim=8\n"
     assert moved.stderr == ""
     again = alma("reembed", "--store", str(path), "--provider", "mock", "--dimensions", "8")
-    assert again.stdout.startswith("0 vector(s) made")
+    assert again.stdout.startswith("0 vector(s) created")
 
 
 @pytest.fixture

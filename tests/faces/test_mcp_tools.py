@@ -318,7 +318,7 @@ def test_what_nobody_expected_is_told_to_the_log_alone(
 
     monkeypatch.setattr(ALMA, "from_config", broken)
     said = unreadable(options, name) if "://" in name else refusal(options, name)
-    assert "the server's log says what" in said
+    assert "the server's log has the details" in said
     assert "secret" not in said
     assert "the inner secret" in caplog.text
 
@@ -354,7 +354,7 @@ def test_the_names_of_agents_are_completed(options: Options) -> None:
     ("name", "arguments", "said"),
     [
         ("before_task", {"agent": "helena"}, "before_task.task is required"),
-        ("before_task", {"agent": "a", "task": "t", "mood": "good"}, "mood is no argument"),
+        ("before_task", {"agent": "a", "task": "t", "mood": "good"}, "mood is not a known argument"),
         ("at_night", {}, "there is no prompt"),
     ],
 )

@@ -90,7 +90,7 @@ def test_conflicts_of_a_merge_are_shown_with_both_values(tmp_path: Path) -> None
     [
         (["import", "x.json", "--from", "siri", "--into", "a.db"], 2, "choose session-memory-agent"),
         (["import", "x.json", "--from", "mem0", "--into", "a.db"], 2, "there is no file x.json"),
-        (["import", "x.json", "--from", "mem0", "--into", "a.db", "--zone", "Mars"], 2, "no time zone"),
+        (["import", "x.json", "--from", "mem0", "--into", "a.db", "--zone", "Mars"], 2, "unknown time zone"),
         (["export", "nowhere.db", "x.jsonl"], 2, "there is no store at nowhere.db"),
         (["backup", "nowhere.db", "x.db"], 2, "there is no store at nowhere.db"),
         (["restore", "nothing.db", "a.db"], 2, "there is no file nothing.db"),

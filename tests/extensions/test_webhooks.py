@@ -556,7 +556,7 @@ def test_the_secret_is_not_shown() -> None:
 def test_a_closed_manager_takes_no_webhook(emitter: EventEmitter) -> None:
     manager = WebhookManager(emitter)
     manager.close()
-    with pytest.raises(ConfigurationError, match="was closed"):
+    with pytest.raises(ConfigurationError, match="is closed"):
         manager.add_webhook(WebhookConfig("https://example.com"))
 
 

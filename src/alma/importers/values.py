@@ -30,7 +30,7 @@ def moment(name: str, value: Any, zone: tzinfo) -> datetime | None:
         found = _instant(value)
         return (found if found.tzinfo is not None else found.replace(tzinfo=zone)).astimezone(UTC)
     except (ValueError, OverflowError, OSError, TypeError):
-        raise RowRefused(f"{name} is no time: {_short(value)}") from None
+        raise RowRefused(f"{name} is not a time: {_short(value)}") from None
 
 
 def _instant(value: Any) -> datetime:
@@ -173,7 +173,7 @@ def vector(value: Any) -> Vector | None:
         return None
     if isinstance(value, bytes | bytearray) and value[:1] != b"[":
         if len(value) % 4:
-            raise RowRefused(f"embedding has {len(value)} bytes, which are no 32-bit floats")
+            raise RowRefused(f"embedding has {len(value)} bytes, which are not 32-bit floats")
         value = array("f", bytes(value)).tolist()
     found = structured("embedding", value)
     if not isinstance(found, list):
@@ -189,7 +189,7 @@ def vector(value: Any) -> Vector | None:
 def named(name: str, value: Any) -> str:
     """A required id."""
     if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
-        raise RowRefused(f"{name} is missing" if value in (None, "") else f"{name} is no id: {_short(value)}")
+        raise RowRefused(f"{name} is missing" if value in (None, "") else f"{name} is not an id: {_short(value)}")
     return str(value)
 
 
@@ -201,7 +201,7 @@ def maybe_named(name: str, value: Any) -> str | None:
 def mapping(value: Any) -> dict[str, Any]:
     """The row as an object, or an error."""
     if not isinstance(value, Mapping):
-        raise RowRefused(f"it is no object: {_short(value)}")
+        raise RowRefused(f"it is not an object: {_short(value)}")
     return {str(key): each for key, each in value.items()}
 
 

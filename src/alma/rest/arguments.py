@@ -32,7 +32,7 @@ def parse_body(content: bytes, content_type: str) -> JsonObject:
     try:
         arguments = from_json(content, allow_inf_nan=False)
     except ValueError as exc:
-        raise HttpError(400, f"the body is no valid JSON: {exc}") from None
+        raise HttpError(400, f"the body is not valid JSON: {exc}") from None
     if not isinstance(arguments, dict):
         raise HttpError(400, "the body must be a JSON object with the arguments by name")
     check_json(arguments)

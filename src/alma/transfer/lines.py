@@ -166,7 +166,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 def written(path: Path, *, force: bool) -> Iterator[Path]:
     """A temporary file that replaces the target when it is complete."""
     if path.exists() and not force:
-        raise ConflictError(f"{path} exists; choose another name, or overwrite it with --force")
+        raise ConflictError(f"{path} exists already; choose another name, or overwrite it with --force")
     if not path.parent.is_dir():
         raise ConfigurationError(f"there is no directory {path.parent} to write {path.name} into")
     new = path.with_name(f".{path.name}.{os.getpid()}.new")

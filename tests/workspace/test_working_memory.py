@@ -206,7 +206,7 @@ def test_nothing_is_added_to_an_ended_session(store: StorageBackend, working: Wo
 
 
 def test_a_wrong_position_or_budget_is_named(working: WorkingMemory, store: StorageBackend) -> None:
-    with pytest.raises(ValidationError, match="whole number from 1 on"):
+    with pytest.raises(ValidationError, match="whole number of at least 1"):
         working.move("s", "a", 0, ANA)
     with pytest.raises(NotFoundError):
         working.move("s", "a", 1, ANA)

@@ -11,7 +11,7 @@ from importlib import resources
 from typing import Any, TypeVar
 
 from alma.errors import ValidationError
-from alma.model.common import checked_name, checked_prose, same_name
+from alma.model.common import checked_name, checked_prose, checked_whole, same_name
 from alma.model.fields import JsonObject
 from alma.model.scope import MemoryScope
 
@@ -71,9 +71,7 @@ class DomainSchema:
             object.__setattr__(self, name, _parts(name, getattr(self, name), part))
         for name in ("learning_categories", "excluded_categories"):
             object.__setattr__(self, name, _names(_SUBJECT, name, getattr(self, name)))
-        least = self.min_occurrences
-        if isinstance(least, bool) or not isinstance(least, int) or least < 1:
-            raise ValidationError(_SUBJECT, "min_occurrences", least, "must be a whole number of at least 1")
+        checked_whole(_SUBJECT, "min_occurrences", self.min_occurrences, 1)
         self._check_ends()
         excluded = set(map(same_name, self.excluded_categories))
         for category in self.learning_categories:

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from alma.clock import now
 from alma.closeable import Closeable
 from alma.errors import ValidationError
-from alma.model.common import checked_name, checked_part
+from alma.model.common import checked_name, checked_part, checked_whole
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
 
 Direction = Literal["out", "in", "both"]
@@ -102,8 +102,8 @@ class GraphQuery:
     def __post_init__(self) -> None:
         for name in ("names", "entity_types", "relation_types"):
             object.__setattr__(self, name, _checked_names("query", name, getattr(self, name)))
-        _check_number("query", "max_hops", self.max_hops, _MAX_HOPS)
-        _check_number("query", "limit", self.limit, _MAX_ENTITIES)
+        checked_whole("query", "max_hops", self.max_hops, 0, _MAX_HOPS)
+        checked_whole("query", "limit", self.limit, 0, _MAX_ENTITIES)
         object.__setattr__(self, "direction", checked_direction(self.direction))
         object.__setattr__(self, "min_confidence", _checked_share("query", "min_confidence", self.min_confidence))
 
@@ -276,7 +276,7 @@ def check_search(name: str | None, entity_type: str | None, limit: int) -> None:
     for asked, value in (("name", name), ("entity_type", entity_type)):
         if value is not None:
             _check_text("query", asked, value)
-    _check_number("query", "limit", limit, _MAX_ENTITIES)
+    checked_whole("query", "limit", limit, 0, _MAX_ENTITIES)
 
 
 def checked_entity(given: Entity) -> Entity:
@@ -328,11 +328,6 @@ def _checked_names(subject: str, name: str, values: object) -> tuple[str, ...]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise ValidationError(subject, name, values, "must be a list of names")
     return tuple(checked_name(subject, name, value) for value in values)
-
-
-def _check_number(subject: str, name: str, value: object, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= most:
-        raise ValidationError(subject, name, value, f"must be a whole number from 0 to {most:,}")
 
 
 def checked_direction(value: str) -> Direction:

@@ -14,7 +14,15 @@ from alma.memory.archive_rows import Bundle, pack, unpack
 from alma.memory.erasure import Compactable, Traces, dependents_of, erase, erase_copies
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
-from alma.model.governance import ANONYMOUS, ArchiveCause, ArchivedRecord, Attribution, AuditEvent, checked_by
+from alma.model.governance import (
+    ANONYMOUS,
+    ArchiveCause,
+    ArchivedRecord,
+    Attribution,
+    AuditEvent,
+    audit_event,
+    checked_by,
+)
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Or, Order, Predicate, matches
@@ -319,26 +327,11 @@ def _attach_or_drop(tx: Transaction, dependent: Record, kind: str, record_id: st
 def _events(action: str, rows: Sequence[ArchivedRecord], by: Attribution) -> list[AuditEvent]:
     """Audit events for archived records."""
     ordered = sorted(rows, key=lambda row: row.kind)
-    return [_event(action, kind, [r.record_id for r in group], by) for kind, group in groupby(ordered, _kind_of)]
-
-
-def _event(action: str, kind: str, keys: Sequence[str], by: Attribution) -> AuditEvent:
-    return AuditEvent(
-        user_id=by.user_id,
-        session_id=by.session_id,
-        agent_id=by.agent,
-        action=action,
-        resource_type=kind,
-        resource_id=keys[0] if len(keys) == 1 else "*",
-        resource_ids=None if len(keys) == 1 else tuple(keys),
-        details_json=None if by.reason is None else {"reason": by.reason},
-        ip_address=by.ip_address,
-        user_agent=by.user_agent,
-    )
-
-
-def _kind_of(row: ArchivedRecord) -> str:
-    return row.kind
+    details = None if by.reason is None else {"reason": by.reason}
+    groups = groupby(ordered, lambda row: row.kind)
+    return [
+        audit_event(by, action, kind, [row.record_id for row in group], details_json=details) for kind, group in groups
+    ]
 
 
 def _where(

@@ -12,10 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from alma import clock
-from alma.errors import ALMAError, ConflictError, StorageError, ValidationError
+from alma.errors import ALMAError, ConflictError, StorageError
 from alma.memory.audit_chain import ChainCheck, Unreadable, Verification
+from alma.model.common import checked_whole
 from alma.model.fields import LONGEST_NAME, JsonObject, JsonValue
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, checked_by
+from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, audit_event, checked_by
 from alma.model.query import EVERYTHING, And, Compare, Has, Or, Order, Predicate
 from alma.model.scope import Scope
 from alma.redaction.names import is_secret_name
@@ -119,8 +120,7 @@ class AuditTrail:
 
         `resource_id` also finds events of bulk operations on that record; `until` is excluded.
         """
-        if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= _MAX_EVENTS:
-            raise ValidationError("audit", "limit", limit, f"must be a whole number from 1 to {_MAX_EVENTS:,}")
+        checked_whole("audit", "limit", limit, 1, _MAX_EVENTS)
         equal = {"agent_id": agent, "action": action, "resource_type": resource_type, "success": success}
         parts: list[Predicate] = [Compare(name, "eq", value) for name, value in equal.items() if value is not None]
         if resource_id is not None:
@@ -228,18 +228,14 @@ class AuditTrail:
         chunks = [ids[start : start + _MAX_IDS_PER_EVENT] for start in range(0, len(ids), _MAX_IDS_PER_EVENT)] or [[]]
         moment = clock.now()
         events = [
-            AuditEvent(
-                user_id=by.user_id,
-                session_id=by.session_id,
-                agent_id=by.agent,
-                action=action,
-                resource_type=resource_type,
-                resource_id=chunk[0] if len(chunk) == 1 else "*",
-                resource_ids=None if len(chunk) == 1 else chunk,
+            audit_event(
+                by,
+                action,
+                resource_type,
+                chunk,
                 details_json=details or None,
                 success=error is None,
                 error_message=error,
-                ip_address=by.ip_address,
                 user_agent=None if by.user_agent is None else self._mask(by.user_agent),
                 created_at=moment,
             )

@@ -15,6 +15,7 @@ from alma.memory.filters import ALIVE, viewer, visible_in_session
 from alma.memory.git import GitContext
 from alma.memory.layers import LayerPlan, route_layers
 from alma.memory.search import search
+from alma.model.common import checked_whole
 from alma.model.governance import Attribution
 from alma.model.learning import UserPreference
 from alma.model.memory import Memory, MemoryRelationship
@@ -98,8 +99,7 @@ class ContextReader:
         """The working context: the best items of each section in turn, up to the budget."""
         if not isinstance(activity, str):
             raise ValidationError("get_context", "activity", activity, "must be text that describes the activity")
-        if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-            raise ValidationError("get_context", "max_tokens", max_tokens, "must be a whole number of at least 0")
+        checked_whole("get_context", "max_tokens", max_tokens, 0)
         checked_scope("get_context", scope)
         request = _ContextRequest(
             self._storage, self._retrieval, scope, by, activity.strip(), _checked_files(files), branch

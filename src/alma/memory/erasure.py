@@ -13,7 +13,7 @@ from alma.cache.base import CacheBackend
 from alma.errors import StorageError
 from alma.memory.archive_rows import pack, unpack
 from alma.memory.audit_chain import ERASED_EVENTS
-from alma.model.governance import ArchivedRecord, Attribution, AuditEvent, KeptAnswer
+from alma.model.governance import ArchivedRecord, AuditEvent, KeptAnswer, audit_event
 from alma.model.kinds import kind_named, references_to
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion, ProjectPattern
 from alma.model.query import And, Compare, Has, In
@@ -220,20 +220,7 @@ def _details_text(event: AuditEvent) -> str:
 
 def _reseal(tx: Transaction, events: Sequence[AuditEvent]) -> None:
     seals = {str(event.id): seal(event) for event in tx.erase_details(events) if event.chain is not None}
-    by: Attribution = tx.by
-    tx.save(
-        AuditEvent(
-            user_id=by.user_id,
-            session_id=by.session_id,
-            agent_id=by.agent,
-            action="erase",
-            resource_type=AuditEvent.spec.kind,
-            resource_id="*",
-            details_json={ERASED_EVENTS: seals},
-            ip_address=by.ip_address,
-            user_agent=by.user_agent,
-        )
-    )
+    tx.save(audit_event(tx.by, "erase", AuditEvent.spec.kind, details_json={ERASED_EVENTS: seals}))
 
 
 def _erase_answers(tx: Transaction) -> None:

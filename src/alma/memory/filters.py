@@ -12,6 +12,7 @@ from annotated_types import Interval
 from alma import clock
 from alma.clock import now
 from alma.errors import ValidationError
+from alma.model.common import checked_whole
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, importance_of
@@ -211,8 +212,7 @@ def _share(name: str, value: float) -> float:
 
 def _least_importance(priority: int) -> float:
     """The lowest importance that is rounded to this priority; halves are rounded to even."""
-    if isinstance(priority, bool) or not isinstance(priority, int) or not 1 <= priority <= 10:
-        raise ValidationError("filter", "min_priority", priority, "must be a whole number from 1 to 10")
+    checked_whole("filter", "min_priority", priority, 1, 10)
     if priority == 1:
         return 0.0
     half_below = (priority - 1.5) / 9

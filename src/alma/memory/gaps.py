@@ -12,7 +12,7 @@ from alma.errors import ValidationError
 from alma.memory.mining import Facts, solved
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, files_of, identifiers
 from alma.memory.vocabulary import phrases
-from alma.model.common import checked_prose
+from alma.model.common import checked_prose, checked_whole
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or
 from alma.model.relations import Relation
@@ -65,8 +65,7 @@ class ContextGaps:
             raise ValidationError("gaps", "files", files, "must be a list of files")
         if activity is not None:
             checked_prose("gaps", "activity", activity)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 1:
-            raise ValidationError("gaps", "limit", limit, "must be a whole number of at least 1")
+        checked_whole("gaps", "limit", limit, 1)
         moment = clock.now() if now is None else now
         wanted = [name for name in dict.fromkeys(files) if checked_prose("gaps", "files", name).strip()]
         with self._storage.snapshot() as tx:

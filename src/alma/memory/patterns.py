@@ -12,7 +12,7 @@ from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.memory.mining import Facts, Mined, mine
-from alma.model.common import checked_name, checked_names
+from alma.model.common import checked_name, checked_names, checked_whole
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.query import And, Compare, In, Predicate
@@ -93,7 +93,7 @@ class Patterns:
         Private memories are left out, because the whole project can see its patterns. Patterns that were not mined are
         kept.
         """
-        _at_least(min_occurrences, 2)
+        checked_whole("patterns", "min_occurrences", min_occurrences, 2)
         scope = Scope(project_id=project_id)
         where = And(alive(clock.now()), Compare("is_private", "eq", False))
         memories = list(self._storage.iterate(Memory, scope, where))
@@ -182,7 +182,7 @@ class Patterns:
         Searches this project, the other projects of the user and the named ones. Patterns of memories outside of
         `within` are left out.
         """
-        _at_least(limit, 1)
+        checked_whole("patterns", "limit", limit, 1)
         wanted = self._resolved(pattern, project_id, within)
         allowed = {
             project_id,
@@ -217,8 +217,8 @@ class Patterns:
 
         Only memories of this user are mined, so nothing of other users is disclosed.
         """
-        _at_least(min_projects, 2)
-        _at_least(limit, 1)
+        checked_whole("patterns", "min_projects", min_projects, 2)
+        checked_whole("patterns", "limit", limit, 1)
         memories = [
             m for m in self._storage.iterate(Memory, Scope(user_id=user_id), alive(clock.now())) if m.project_id
         ]
@@ -279,8 +279,3 @@ def _same(one: ProjectPattern, other: ProjectPattern) -> bool:
 def _continued(new: ProjectPattern, old: ProjectPattern) -> ProjectPattern:
     """The new pattern with the creation time and, for the same text, the embedding of the old one."""
     return new.replace(created_at=old.created_at, embedding=old.embedding if new.text() == old.text() else None)
-
-
-def _at_least(value: int, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ValidationError("patterns", None, value, f"must be a whole number of at least {least}")

@@ -11,7 +11,7 @@ from alma.errors import NotFoundError, ValidationError
 from alma.memory.path_search import Graph, Path
 from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
 from alma.memory.updates import Screen, without_secrets
-from alma.model.common import checked_name, checked_names
+from alma.model.common import checked_name, checked_names, checked_whole
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
@@ -197,7 +197,7 @@ class Relationships:
         by: Attribution = ANONYMOUS,
     ) -> list[Related]:
         """The relationships of a memory as seen from it, strongest first."""
-        _check_limit("relationships", limit, _MAX_NODES)
+        checked_whole("relationships", "limit", limit, 1, _MAX_NODES)
         wanted = None if relations is None else {checked_relation(name) for name in _names(relations)}
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
@@ -226,7 +226,7 @@ class Relationships:
         by: Attribution = ANONYMOUS,
     ) -> list[Neighbour]:
         """The memories reachable over up to `max_depth` relationships, nearest first."""
-        _check_limit("neighbours", limit, _MAX_NODES)
+        checked_whole("neighbours", "limit", limit, 1, _MAX_NODES)
         along, turned = _wanted(relations, direction, min_strength)
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
@@ -255,7 +255,7 @@ class Relationships:
         by: Attribution = ANONYMOUS,
     ) -> list[Path]:
         """The simple paths from one memory to another, shortest first."""
-        _check_limit("paths", limit, _MAX_PATHS)
+        checked_whole("paths", "limit", limit, 1, _MAX_PATHS)
         along, turned = _wanted(relations, direction, min_strength)
         shown = _shown(scope, by)
         with self._storage.snapshot() as tx:
@@ -392,11 +392,6 @@ def _required(tx: Transaction, memory_id: str, scope: Scope, shown: Predicate) -
 
 def _seen(tx: Transaction, ids: set[str], scope: Scope, shown: Predicate) -> dict[str, Memory]:
     return {memory.id: memory for memory in tx.find(Memory, scope, And(In("id", sorted(ids)), shown))}
-
-
-def _check_limit(call: str, limit: int, most: int) -> None:
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= most:
-        raise ValidationError(call, "limit", limit, f"must be a whole number from 1 to {most:,}")
 
 
 def _along(stored: Iterable[str] | None, min_strength: float) -> Predicate:

@@ -15,6 +15,7 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.memory.filters import MemoryFilter, checked_filter, viewer, visible_in_session
 from alma.memory.layers import LayerPlan, route_layers
+from alma.model.common import checked_whole
 from alma.model.fields import FieldType
 from alma.model.governance import Attribution, checked_by
 from alma.model.memory import Memory
@@ -109,8 +110,7 @@ def search(
 
     In a project these are the memories of the project and the global memories of the user.
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or not 1 <= limit <= MOST_RESULTS:
-        raise ValidationError("search", "limit", limit, f"must be a whole number from 1 to {MOST_RESULTS}")
+    checked_whole("search", "limit", limit, 1, MOST_RESULTS)
     checked_by("search", by)
     wanted, moment = checked_filter("search", where), now or clock.now()
     plan = _plan(query, scope, by, moment) if routed and not wanted.layers else None
@@ -181,8 +181,8 @@ def read_page(
     to skip rows one by one.
     """
     order = _order(sort)
-    most = _whole("limit", limit, 1, MAX_PAGE_SIZE)
-    skipped = _whole("offset", offset, 0)
+    most = checked_whole("batch_read", "limit", limit, 1, MAX_PAGE_SIZE)
+    skipped = checked_whole("batch_read", "offset", offset, 0)
     if cursor is not None and skipped:
         raise ValidationError("batch_read", "offset", offset, "cannot be given together with a cursor")
     with storage.snapshot():
@@ -259,10 +259,3 @@ def _decoded(token: str, order: Sequence[Order]) -> Cursor:
 def _typed(name: str, value: Any) -> Any:
     is_moment = Memory.spec.field(name).type is FieldType.TIMESTAMP and value is not None
     return datetime.fromisoformat(value) if is_moment else value
-
-
-def _whole(name: str, value: int, least: int, most: int | None = None) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
-        limits = f"from {least} to {most:,}" if most is not None else f"of at least {least}"
-        raise ValidationError("batch_read", name, value, f"must be a whole number {limits}")
-    return value

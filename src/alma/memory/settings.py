@@ -10,7 +10,15 @@ from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.users import ensured
 from alma.model.fields import Range
-from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, Setting, SettingType, default_settings
+from alma.model.governance import (
+    ANONYMOUS,
+    Attribution,
+    AuditEvent,
+    Setting,
+    SettingType,
+    audit_event,
+    default_settings,
+)
 from alma.model.query import At
 from alma.model.scope import Scope
 from alma.model.workspace import User
@@ -179,17 +187,7 @@ def _change(by: Attribution, before: SettingInForce, after: SettingInForce, user
     details: dict[str, Any] = {"from": before.value, "to": after.value, "for": user_id or "everybody"}
     if by.reason is not None:
         details["reason"] = by.reason
-    return AuditEvent(
-        user_id=by.user_id,
-        session_id=by.session_id,
-        agent_id=by.agent,
-        action="configure",
-        resource_type=Setting.spec.kind,
-        resource_id=after.key,
-        details_json=details,
-        ip_address=by.ip_address,
-        user_agent=by.user_agent,
-    )
+    return audit_event(by, "configure", Setting.spec.kind, [after.key], details_json=details)
 
 
 def _own_values(tx: Transaction, user_id: str | None) -> dict[str, Any]:

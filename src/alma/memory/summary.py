@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from alma.errors import ValidationError
+from alma.model.common import checked_whole
 from alma.model.memory import Memory
 from alma.model.prompt import as_data
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, masking, redact_text
@@ -93,8 +93,7 @@ def summarize(
 
     A model reads them after the redactor, because they may contain secrets that were stored without one.
     """
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-        raise ValidationError("summary", "max_tokens", max_tokens, "must be a whole number of at least 1")
+    checked_whole("summary", "max_tokens", max_tokens, 1)
     ordered = sorted(memories, key=lambda memory: (memory.event_time or memory.created_at, memory.id))
     extract = _extracted(ordered, max_tokens)
     if llm is None or not ordered:

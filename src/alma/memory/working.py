@@ -11,7 +11,7 @@ from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.filters import is_inactive, is_open_to, is_visible, viewer
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
-from alma.model.common import checked_names
+from alma.model.common import checked_names, checked_whole
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, Compare, In, Order
@@ -64,7 +64,7 @@ class WorkingMemory:
     def __init__(self, storage: StorageBackend, context_window_tokens: int = DEFAULT_CONTEXT_TOKENS) -> None:
         self._storage = checked_storage("working memory", storage)
         self._settings = SystemSettings(storage)
-        self._max_tokens = checked_budget(context_window_tokens)
+        self._max_tokens = checked_whole("working set", "max_tokens", context_window_tokens, 1)
 
     # ------------------------------------------------------------------ memories of a session
 
@@ -112,8 +112,7 @@ class WorkingMemory:
         self, session_id: str, memory_id: str, position: int, scope: Scope, by: Attribution = ANONYMOUS
     ) -> list[SessionMemory]:
         """Move a memory to a position, counted from 1; later ones shift."""
-        if isinstance(position, bool) or not isinstance(position, int) or position < 1:
-            raise ValidationError("session_memory", "position_in_session", position, "must be a whole number from 1 on")
+        checked_whole("session_memory", "position_in_session", position, 1)
         return self._storage.write(lambda tx: move(tx, locked(tx, session_id, scope), memory_id, position), by)
 
     def pin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
@@ -200,7 +199,7 @@ class WorkingMemory:
         return self._storage.write(refit, by)
 
     def _budget(self, max_tokens: int | None) -> int:
-        return self._max_tokens if max_tokens is None else checked_budget(max_tokens)
+        return self._max_tokens if max_tokens is None else checked_whole("working set", "max_tokens", max_tokens, 1)
 
     def _costs(self, session_id: str, wanted: list[str], scope: Scope, budget: int) -> Costs:
         with self._storage.snapshot() as tx:
@@ -391,12 +390,6 @@ class Fitted:
     chosen: tuple[Candidate, ...] = ()
     tokens: int = 0
     left_out: tuple[LeftOut, ...] = field(default=())
-
-
-def checked_budget(max_tokens: int) -> int:
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 1:
-        raise ValidationError("working set", "max_tokens", max_tokens, "must be a whole number of at least 1")
-    return max_tokens
 
 
 def prompt_cost(memory: Memory, max_tokens: int) -> int:

@@ -24,6 +24,14 @@ def checked_name(subject: str, field: str, value: Any, longest: int = LONGEST_NA
     return text
 
 
+def checked_whole(subject: str, field: str | None, value: Any, least: int, most: int | None = None) -> int:
+    """An integer within these limits; a bool is refused."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < least or (most is not None and value > most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most:,}"
+        raise ValidationError(subject, field, value, f"must be a whole number {limits}")
+    return value
+
+
 def checked_part(owner: str, name: str | None, part: Part, kind: type, hint: str) -> Part:
     """What something is made of, if it is of the right kind; told at once, not when it is first used."""
     if not isinstance(part, kind):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -89,6 +90,24 @@ class AuditEvent(Record):
     chain: int | None = None
     chain_position: int | None = None
     chain_hash: Label | None = None
+
+
+def audit_event(
+    by: Attribution, action: str, resource_type: str, ids: Sequence[str] | None = None, **fields: Any
+) -> AuditEvent:
+    """The event of an operation on these records; without exactly one id, `resource_id` is "*"."""
+    is_one = ids is not None and len(ids) == 1
+    values = {
+        "user_id": by.user_id,
+        "session_id": by.session_id,
+        "agent_id": by.agent,
+        "resource_id": ids[0] if ids is not None and is_one else "*",
+        "resource_ids": None if ids is None or is_one else tuple(ids),
+        "ip_address": by.ip_address,
+        "user_agent": by.user_agent,
+        **fields,
+    }
+    return AuditEvent(action=action, resource_type=resource_type, **values)
 
 
 @record(

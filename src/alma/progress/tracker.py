@@ -13,7 +13,7 @@ from alma.clock import new_id
 from alma.errors import ValidationError
 from alma.memory.updates import Screen, screened, without_secrets
 from alma.model.briefing import Line, Topic, briefing
-from alma.model.common import checked_name, spellings
+from alma.model.common import checked_name, checked_whole, spellings
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
@@ -200,8 +200,7 @@ class ProgressTracker(StoreUser):
     ) -> list[WorkItem]:
         """The pending items to start next, in order."""
         chosen = Strategy.parse(strategy)
-        if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-            raise ValidationError("progress", "limit", limit, "must be a whole number of at least 0")
+        checked_whole("progress", "limit", limit, 0)
         with self._storage.snapshot() as tx:
             return ranked(self._open(tx), chosen, agent)[:limit]
 

@@ -12,6 +12,7 @@ from typing import Any
 from alma import clock
 from alma.errors import ScopeViolationError, ValidationError
 from alma.memory.filters import checked_layer
+from alma.memory.tuning import ASSIGNMENT
 from alma.memory.updates import expiry
 from alma.memory.vocabulary import phrases, table
 from alma.model.governance import Attribution
@@ -27,8 +28,6 @@ ASSIGNED = "assigned"
 
 _READ_ONLY = ("id", "created_at", "updated_at", "access_count", "last_accessed_at", "embedding")
 _MOST_CHARACTERS_READ = 4_000
-_SHORT_TEXT = 20
-_WORD_WEIGHT, _MOST_WORD_WEIGHT = 0.1, 0.2
 
 
 def new_memory(content: Content, fields: Mapping[str, Any], by: Attribution) -> Memory:
@@ -193,10 +192,10 @@ def importance_for(draft: Draft) -> Assignment:
     reasons = [f"a memory of type {kind} starts at {score:g}"]
     for name, sign, label in (("important", 1, "more"), ("unimportant", -1, "less")):
         if words := _words_in(draft, _terms(name)) + _stop_words_in(draft, name):
-            score += sign * min(_MOST_WORD_WEIGHT, _WORD_WEIGHT * len(words))
+            score += sign * min(ASSIGNMENT.max_word_weight, ASSIGNMENT.word_weight * len(words))
             reasons.append(f"{label} for {_listed(words)}")
-    if len(draft.text) < _SHORT_TEXT:
-        score -= _WORD_WEIGHT
+    if len(draft.text) < ASSIGNMENT.short_text:
+        score -= ASSIGNMENT.word_weight
         reasons.append("less because it is short")
     return Assignment(round(min(1.0, max(0.0, score)), 2), "type and words", "; ".join(reasons))
 

@@ -11,6 +11,7 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.memory.mining import Facts, solved
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, files_of, identifiers
+from alma.memory.tuning import GAPS
 from alma.memory.vocabulary import phrases
 from alma.model.common import checked_prose, checked_whole
 from alma.model.memory import Memory, MemoryRelationship
@@ -26,7 +27,6 @@ _MAX_MEMORIES = 5_000
 _QUESTION = re.compile(r"\?\s*$|\bopen question\b|^\s*(?:todo|tbd)\b", re.IGNORECASE | re.MULTILINE)
 _KNOWLEDGE_TYPES = ("decision", "pattern", "insight", "solution")
 _ANSWER_RELATIONS = (Relation.REPLY_TO, Relation.RESOLVES, Relation.FOLLOW_UP)
-_MIN_SHARED_WORDS = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def _concerned(memories: Sequence[Memory], activity: str | None, files: Sequence
 
 
 def _about(memory: Memory, terms: set[str]) -> bool:
-    return len(terms & set(query_terms(memory.text()))) / len(terms) >= _MIN_SHARED_WORDS
+    return len(terms & set(query_terms(memory.text()))) / len(terms) >= GAPS.min_shared_words
 
 
 def _names_any(memory: Memory, files: Sequence[str]) -> bool:

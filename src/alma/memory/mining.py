@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, identifiers
+from alma.memory.tuning import MINING
 from alma.memory.vocabulary import phrases, table
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
@@ -24,8 +25,6 @@ ERROR_SOLUTION, DECISION, CONVENTION, COMMAND, PRACTICE = (
 
 _PRACTICE_TYPES = ("pattern", "insight")
 _MOST_CHARACTERS_READ = 4_000
-_MIN_SIMILARITY = 0.5
-_MIN_SHARED_WORDS = 3
 _MAX_NAME_LENGTH = 160
 _OUTCOME_KEYS = ("success", "succeeded", "outcome", "result", "status")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
@@ -157,7 +156,7 @@ def _recurred(ordered: Sequence[Memory], pairs: Sequence[tuple[Memory, Memory]])
         for problem, answer in pairs
         for later in by_session.get(problem.session_id or "", ())
         if later.created_at > answer.created_at
-        and _jaccard(_words(_head(problem)), _words(_head(later))) >= _MIN_SIMILARITY
+        and _jaccard(_words(_head(problem)), _words(_head(later))) >= MINING.min_similarity
     }
 
 
@@ -271,7 +270,7 @@ def similar_groups(
         words = words_of(each)
         near = sorted({place for word in words for place in having[word]})
         best = max(near, key=lambda place: (how_similar(words, leaders[place]), -place), default=None)
-        if best is not None and how_similar(words, leaders[best]) >= _MIN_SIMILARITY:
+        if best is not None and how_similar(words, leaders[best]) >= MINING.min_similarity:
             groups[best].append(each)
             continue
         for word in words:
@@ -288,7 +287,7 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
     """The share of the shorter text in the longer one: a practice is told with where it was tried and how it went."""
     shared = one & other
-    return len(shared) / min(len(one), len(other)) if len(shared) >= _MIN_SHARED_WORDS else _jaccard(one, other)
+    return len(shared) / min(len(one), len(other)) if len(shared) >= MINING.min_shared_words else _jaccard(one, other)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+from alma.memory.tuning import DETECTION
 from alma.memory.vocabulary import phrase_pattern, table
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
@@ -29,30 +30,6 @@ LOOSE = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
 
 MOST_CHARACTERS_READ = 20_000
 
-
-@dataclass(frozen=True, slots=True)
-class Tuning:
-    """The weights of evidence and the limits of detection, chosen on the cases of `tests/relations`."""
-
-    by_id: float = 0.95
-    by_title: float = 0.9
-    by_name: float = 0.85
-    by_words: float = 0.7
-    title_mentioned: float = 0.6
-    distinctive_name: float = 0.4
-    common_name: float = 0.2
-    same_session_and_file: float = 0.5
-    similar_meaning: float = 0.72
-    similar_meaning_discount: float = 0.3
-    min_strength: float = 0.35
-    min_covered_words: float = 0.6
-    max_loose: int = 10
-    max_hits: int = 30
-    min_title_length: int = 5
-    max_object_length: int = 160
-
-
-TUNING = Tuning()
 
 # Names that rarely stand for two things, and names that often do.
 _DISTINCTIVE_NAMES = {
@@ -140,10 +117,10 @@ class Detector:
         ids = dict.fromkeys(possible_ids(text))
         names = " ".join(named_by(memory))
         for query in (names, text, *(cue.object for cue in cues(text))):
-            hits = self._storage.matching_ids(Memory, query, scope, shown, TUNING.max_hits) if query.strip() else []
+            hits = self._storage.matching_ids(Memory, query, scope, shown, DETECTION.max_hits) if query.strip() else []
             ids.update(dict.fromkeys(key for key, _ in hits))
         if memory.embedding is not None:
-            near = self._storage.nearest_ids(Memory, memory.embedding, scope, shown, TUNING.max_hits)
+            near = self._storage.nearest_ids(Memory, memory.embedding, scope, shown, DETECTION.max_hits)
             ids.update(dict.fromkeys(key for key, _ in near))
         # Issue trackers number issues with or without the sign.
         external_ids = {spelled for name in named_by(memory) for spelled in (name, name.lstrip("#"))}
@@ -161,12 +138,12 @@ def _implied(memory: Memory, other: Memory, others: Sequence[Memory]) -> Iterabl
         yield from ((relation, each) for each in shared)
     if memory.session_id is not None and memory.session_id == other.session_id:
         for name in sorted(set(files_of(memory)) & set(files_of(other))):
-            yield Relation.SAME_CONTEXT, Evidence("same session and file", name, TUNING.same_session_and_file)
+            yield Relation.SAME_CONTEXT, Evidence("same session and file", name, DETECTION.same_session_and_file)
     cosine = _cosine(memory.embedding, other.embedding)
-    if cosine >= TUNING.similar_meaning:
+    if cosine >= DETECTION.similar_meaning:
         yield (
             Relation.RELATES_TO,
-            Evidence("similar meaning", f"cosine {cosine:.2f}", min(0.95, cosine - TUNING.similar_meaning_discount)),
+            Evidence("similar meaning", f"cosine {cosine:.2f}", min(0.95, cosine - DETECTION.similar_meaning_discount)),
         )
 
 
@@ -185,9 +162,9 @@ def _stated(memory: Memory, others: Sequence[Memory]) -> Iterable[tuple[str, Mem
         if other.id in said:
             continue
         if other.id in possible_ids(text):
-            yield Relation.REFERENCES, other, Evidence("id mentioned", other.id, TUNING.by_id)
+            yield Relation.REFERENCES, other, Evidence("id mentioned", other.id, DETECTION.by_id)
         elif _has_title(text, other) and other in earlier:
-            yield Relation.REFERENCES, other, Evidence("title mentioned", other.title, TUNING.title_mentioned)
+            yield Relation.REFERENCES, other, Evidence("title mentioned", other.title, DETECTION.title_mentioned)
 
 
 def _resolved(cue: Cue, others: Sequence[Memory], earlier: Sequence[Memory]) -> tuple[Memory, float, str] | None:
@@ -195,10 +172,10 @@ def _resolved(cue: Cue, others: Sequence[Memory], earlier: Sequence[Memory]) -> 
     ids = set(possible_ids(cue.object))
     for other in others:
         if other.id in ids:
-            return other, TUNING.by_id, f"id {other.id}"
+            return other, DETECTION.by_id, f"id {other.id}"
     for other in sorted(earlier, key=lambda each: -len(each.title)):
         if _has_title(cue.object, other):
-            return other, TUNING.by_title, f"title {other.title!r}"
+            return other, DETECTION.by_title, f"title {other.title!r}"
     return _resolved_by_name(cue, earlier) or _resolved_by_words(cue, earlier)
 
 
@@ -209,7 +186,7 @@ def _resolved_by_name(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, floa
         titled = [other for other in having if name in other.title or other.external_id in (name, name.lstrip("#"))]
         if having:
             # The first memory with the name is about it; later ones only mention it.
-            return (titled or having)[0], TUNING.by_name, f"shares {name}"
+            return (titled or having)[0], DETECTION.by_name, f"shares {name}"
     return None
 
 
@@ -226,9 +203,9 @@ def _resolved_by_words(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, flo
     for other in earlier:
         own = set(query_terms(other.text()))
         covered = max(_share(clause, own), _share(own, whole))
-        if covered >= TUNING.min_covered_words and (best is None or covered > best[0]):
+        if covered >= DETECTION.min_covered_words and (best is None or covered > best[0]):
             best = covered, other
-    return None if best is None else (best[1], TUNING.by_words * best[0], f"words {cue.object[:60]!r}")
+    return None if best is None else (best[1], DETECTION.by_words * best[0], f"words {cue.object[:60]!r}")
 
 
 def _share(wanted: set[str], having: set[str]) -> float:
@@ -238,7 +215,7 @@ def _share(wanted: set[str], having: set[str]) -> float:
 
 def _has_title(text: str, other: Memory) -> bool:
     title = other.title.strip().casefold()
-    if len(title) < TUNING.min_title_length or (" " not in title and len(title) < 2 * TUNING.min_title_length):
+    if len(title) < DETECTION.min_title_length or (" " not in title and len(title) < 2 * DETECTION.min_title_length):
         return False
     return re.search(rf"(?<![^\W_]){re.escape(title)}(?![^\W_])", text.casefold()) is not None
 
@@ -249,7 +226,7 @@ def _shared_names(memory: Memory, other: Memory, others: Sequence[Memory]) -> li
     found: list[Evidence] = []
     for name in sorted(mine.keys() & theirs.keys()):
         having = sum(name in each.text() for each in others)
-        weight = (TUNING.distinctive_name if is_distinctive(mine[name]) else TUNING.common_name) / (
+        weight = (DETECTION.distinctive_name if is_distinctive(mine[name]) else DETECTION.common_name) / (
             1.0 + math.log(max(1.0, having / 3))
         )
         found.append(Evidence(f"shared {mine[name]}", name, weight))
@@ -278,14 +255,15 @@ def _distinct(evidence: Iterable[Evidence]) -> Iterable[Evidence]:
 def _worth_keeping(detected: Iterable[Detected]) -> list[Detected]:
     """Those that are strong enough; of loose relations the strongest, and none for pairs with a specific relation."""
     strong = sorted(
-        (each for each in detected if each.strength >= TUNING.min_strength),
+        (each for each in detected if each.strength >= DETECTION.min_strength),
         key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id),
     )
     named = {frozenset((each.from_id, each.to_id)) for each in strong if each.relation not in LOOSE}
     kept = [each for each in strong if each.relation not in LOOSE]
     merely = [each for each in strong if each.relation in LOOSE and frozenset((each.from_id, each.to_id)) not in named]
     return sorted(
-        [*kept, *merely[: TUNING.max_loose]], key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id)
+        [*kept, *merely[: DETECTION.max_loose]],
+        key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id),
     )
 
 
@@ -365,11 +343,11 @@ def _cues_in(sentence: str) -> Iterator[Cue]:
     found = _matches(sentence)
     for previous, match, following in zip([None, *found], found, [*found[1:], None], strict=False):
         before = sentence[_clause_start(sentence, previous, match) : match.start].strip()
-        after = sentence[match.end : _clause_end(sentence, match, following)][: TUNING.max_object_length]
+        after = sentence[match.end : _clause_end(sentence, match, following)][: DETECTION.max_object_length]
         is_about_itself = match.is_passive and _PRONOUN.fullmatch(before)
         takes_before = match.is_passive and not is_about_itself
         target = (
-            before[-TUNING.max_object_length :] if takes_before else _CONCESSION.split(after, maxsplit=1)[0].strip()
+            before[-DETECTION.max_object_length :] if takes_before else _CONCESSION.split(after, maxsplit=1)[0].strip()
         )
         if target and not _NEGATED.search(sentence[: match.start]):
             # "Replaced by X" says of the memory itself that X supersedes it.

@@ -10,6 +10,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.path_search import Graph, Path
 from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
+from alma.memory.tuning import DETECTION
 from alma.memory.updates import Screen, without_secrets
 from alma.model.common import checked_name, checked_names, checked_whole
 from alma.model.fields import JsonObject
@@ -32,8 +33,6 @@ from alma.storage.traversal import DEEPEST
 
 _EVERYWHERE = Scope.everywhere()
 _OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
-# How much of the remaining doubt a repeated statement removes.
-_REPETITION_WEIGHT = 0.5
 RETRACTABLE = (Relation.SUPERSEDES, Relation.CONTRADICTS)
 """Relations whose removal is remembered, so that they are not detected again until they are stated."""
 
@@ -117,7 +116,7 @@ class Relationships:
                 _refuse_cycle(tx, ends)
                 edge = _new(ends, tx.by, strength=1.0 if strength is None else strength, context=context)
             else:
-                again = 1.0 - (1.0 - known.strength) * (1.0 - _REPETITION_WEIGHT)
+                again = 1.0 - (1.0 - known.strength) * (1.0 - DETECTION.restated)
                 edge = known.replace(
                     strength=again if strength is None else strength,
                     context=known.context if context is None else context,

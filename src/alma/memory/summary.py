@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from alma.memory.tuning import SUMMARY
 from alma.model.common import checked_whole
 from alma.model.memory import Memory
 from alma.model.prompt import as_data
@@ -22,19 +23,12 @@ _log = logging.getLogger("alma.memory")
 _MAX_SENTENCES = 400
 _MAX_SENTENCES_EACH = 12
 _MIN_LENGTH, _MAX_LENGTH = 12, 400
-# Near-duplicates by Jaccard similarity, or by the share of the shorter sentence in the longer one.
-_SIMILAR, _CONTAINED = 0.6, 0.85
-# Sentences below this share of the best score are left out.
-_MIN_SCORE_SHARE = 0.4
 # Markdown that would make a line a heading, list, quotation or fence.
 _MARKUP = "#>`*-=+|~ "
-# The weights of the terms of a sentence's score; with _TYPE_WEIGHT, set by hand.
-_CENTRALITY, _POSITION, _IMPORTANCE = 0.6, 0.15, 0.25
 _END = re.compile(r"(?<=[.!?…。！？])[\"')\]]*\s+|\n+")
 _ABBREVIATION = re.compile(
     r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|etc|approx|ca|cf|Nr|Inc|Ltd|e\.g|i\.e|z\.B|[ap]\.m|[A-Z])\.$",
 )
-_TYPE_WEIGHT = {"decision": 0.15, "solution": 0.1, "error": 0.1, "insight": 0.1, "task": 0.05, "user_preference": 0.05}
 _MAX_MODEL_CHARACTERS = 24_000
 _PROMPT = (
     "Summarise the notes that follow in at most {words} words of plain prose. Keep decisions, open tasks, errors and "
@@ -120,7 +114,7 @@ def _extracted(memories: Sequence[Memory], max_tokens: int) -> Summary:
     chosen: list[_Candidate] = []
     room = max_tokens
     for candidate in sorted(candidates, key=lambda each: (-each.score, each.place)):
-        if chosen and candidate.score < _MIN_SCORE_SHARE * chosen[0].score:
+        if chosen and candidate.score < SUMMARY.min_score_share * chosen[0].score:
             break
         if any(_near_duplicate(candidate, other) for other in chosen):
             continue
@@ -187,17 +181,17 @@ def _score(candidates: Sequence[_Candidate]) -> None:
     most = max(central, default=0.0) or 1.0
     for each, value in zip(candidates, central, strict=True):
         each.score = (
-            _CENTRALITY * value / most
-            + _POSITION * each.first
-            + _IMPORTANCE * each.memory.importance_score
-            + _TYPE_WEIGHT.get(each.memory.memory_type, 0.0)
+            SUMMARY.centrality * value / most
+            + SUMMARY.position * each.first
+            + SUMMARY.importance * each.memory.importance_score
+            + SUMMARY.type_weights.get(each.memory.memory_type, 0.0)
         )
 
 
 def _near_duplicate(one: _Candidate, other: _Candidate) -> bool:
     shared = len(one.words & other.words)
     fewer = min(len(one.words), len(other.words))
-    return shared >= _SIMILAR * len(one.words | other.words) or shared >= _CONTAINED * fewer
+    return shared >= SUMMARY.similar * len(one.words | other.words) or shared >= SUMMARY.contained * fewer
 
 
 # ---------------------------------------------------------------------- abstractive

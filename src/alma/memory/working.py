@@ -11,6 +11,7 @@ from alma.errors import NotFoundError, ScopeViolationError, ValidationError
 from alma.memory.filters import is_inactive, is_open_to, is_visible, viewer
 from alma.memory.sessions import locked, open_session
 from alma.memory.settings import SystemSettings
+from alma.memory.tuning import WORKING_SET
 from alma.model.common import checked_names, checked_whole
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory
@@ -25,8 +26,6 @@ DEFAULT_CONTEXT_TOKENS = 4000
 _EVERYWHERE = Scope.everywhere()
 _IN_ORDER = (Order("position_in_session"), Order("added_at"))
 _IN_WORKING_SET = Compare("working_memory", "eq", True)
-_HALF_LIFE_HOURS = 6.0
-_IMPORTANCE_WEIGHT = 0.5
 _UNLIMITED = 1 << 40
 Costs = Mapping[tuple[str, datetime], int]
 
@@ -375,8 +374,10 @@ class Candidate:
 
     def worth(self, moment: datetime) -> float:
         """The value of a memory: half importance, half recency with a half-life of six hours."""
-        recency: float = 0.5 ** (self.idle_hours(moment) / _HALF_LIFE_HOURS)
-        return _IMPORTANCE_WEIGHT * self.memory.importance_score + (1 - _IMPORTANCE_WEIGHT) * recency
+        recency: float = 0.5 ** (self.idle_hours(moment) / WORKING_SET.half_life_hours)
+        return (
+            WORKING_SET.importance_weight * self.memory.importance_score + (1 - WORKING_SET.importance_weight) * recency
+        )
 
     def idle_hours(self, moment: datetime) -> float:
         used = max(self.place.added_at, self.memory.last_accessed_at)

@@ -1,0 +1,92 @@
+"""The tuned numbers of general memories.
+
+All were set by hand and are held by the tests named with them; none is trained. Limits of size and batch are constants
+of the modules that use them, and the thresholds of the judge are in `alma.memory.fact_comparison`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentTuning:
+    """How words change the assigned importance; `tests/memory/test_assignment.py`."""
+
+    word_weight: float = 0.1
+    max_word_weight: float = 0.2
+    short_text: int = 20
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionTuning:
+    """Weights of the evidence for relationships, and limits of detection; `tests/relations/test_detection.py`."""
+
+    by_id: float = 0.95
+    by_title: float = 0.9
+    by_name: float = 0.85
+    by_words: float = 0.7
+    title_mentioned: float = 0.6
+    distinctive_name: float = 0.4
+    common_name: float = 0.2
+    same_session_and_file: float = 0.5
+    similar_meaning: float = 0.72
+    similar_meaning_discount: float = 0.3
+    restated: float = 0.5
+    min_strength: float = 0.35
+    min_covered_words: float = 0.6
+    max_loose: int = 10
+    max_hits: int = 30
+    min_title_length: int = 5
+    max_object_length: int = 160
+
+
+@dataclass(frozen=True, slots=True)
+class MiningTuning:
+    """When two statements are the same pattern; `tests/relations/test_patterns.py`."""
+
+    min_similarity: float = 0.5
+    min_shared_words: int = 3
+
+
+@dataclass(frozen=True, slots=True)
+class GapTuning:
+    """When a memory concerns the current work; `tests/relations/test_gaps.py`."""
+
+    min_shared_words: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class WorkingSetTuning:
+    """The value of a memory in the working set; `tests/workspace/test_working_memory.py`."""
+
+    half_life_hours: float = 6.0
+    importance_weight: float = 0.5
+
+
+def _type_weights() -> Mapping[str, float]:
+    weights = {"decision": 0.15, "solution": 0.1, "error": 0.1, "insight": 0.1, "task": 0.05, "user_preference": 0.05}
+    return MappingProxyType(weights)
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryTuning:
+    """The score of a sentence, and when two sentences are near-duplicates; `tests/memory/test_summary.py`."""
+
+    centrality: float = 0.6
+    position: float = 0.15
+    importance: float = 0.25
+    type_weights: Mapping[str, float] = field(default_factory=_type_weights)
+    min_score_share: float = 0.4
+    similar: float = 0.6
+    contained: float = 0.85
+
+
+ASSIGNMENT = AssignmentTuning()
+DETECTION = DetectionTuning()
+MINING = MiningTuning()
+GAPS = GapTuning()
+WORKING_SET = WorkingSetTuning()
+SUMMARY = SummaryTuning()

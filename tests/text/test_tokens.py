@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.model.query import And, Compare, In, Or
-from alma.storage.ranking import BUDGET, Remembered, bm25, conjunctions, idf, owners, saturation, select
+from alma.storage.ranking import BUDGET, CountCache, bm25, conjunctions, idf, owners, saturation, select
 from alma.text.tokens import LONGEST_TERM, STOP_WORDS, query_terms, terms
 
 
@@ -140,7 +140,7 @@ def test_the_owners_of_a_predicate_are_those_that_must_match() -> None:
 
 
 def test_counts_are_forgotten_when_the_table_has_grown() -> None:
-    counts: Remembered[int] = Remembered(slack=0.02)
+    counts: CountCache[int] = CountCache(slack=0.02)
     counts.put("form", 1000, 7)
     assert counts.get("form", 1020) == 7
     assert counts.get("form", 1021) is None

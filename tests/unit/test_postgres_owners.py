@@ -68,7 +68,7 @@ def store(
     monkeypatch.setattr(ranking, "BUDGET", 20)
     monkeypatch.setattr(postgres_words, "_BUDGET", 60)
     monkeypatch.setattr(postgres_counts, "_ONE_IN", 4 if request.param == "few" else _RECORDS + 1)
-    filled._cache.word_counts = ranking.Remembered(slack=0)
+    filled._cache.word_counts = ranking.CountCache(slack=0)
     # The server may have analysed the table by itself, and knows words of few records only about.
     filled._cache.term_shares.put("memories", ranking.minute(), {})
     return filled

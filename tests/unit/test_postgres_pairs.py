@@ -46,7 +46,7 @@ def store(filled: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch) -> Postgre
     monkeypatch.setattr(postgres_words, "_BUDGET", 30)
     monkeypatch.setattr(postgres_words, "_FEWEST_RESCORED", 5)
     monkeypatch.setattr(postgres_words, "_SPARE", 0)
-    filled._cache.word_counts = ranking.Remembered(slack=0)
+    filled._cache.word_counts = ranking.CountCache(slack=0)
     filled._cache.term_shares.put("memories", ranking.minute(), {})
     return filled
 

@@ -55,12 +55,12 @@ def store(filled: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch) -> Postgre
     monkeypatch.setattr(postgres_vectors, "_FEW_RECORDS", 20)
     monkeypatch.setattr(ranking, "BUDGET", 20)
     monkeypatch.setattr(postgres_words, "_BUDGET", 200)
-    filled._cache.word_counts = ranking.Remembered(slack=0)
-    filled._cache.large_scopes = ranking.Remembered(slack=0)
+    filled._cache.word_counts = ranking.CountCache(slack=0)
+    filled._cache.large_scopes = ranking.CountCache(slack=0)
     # The server knows all words of so few records, and is not to be asked what it knows again at the next minute.
     for asking in (postgres_counts, postgres_owned, postgres_words):
         monkeypatch.setattr(asking, "minute", lambda: 1)
-    filled._cache.term_shares = ranking.Remembered(slack=0)
+    filled._cache.term_shares = ranking.CountCache(slack=0)
     filled._cache.term_shares.put("memories", 1, {"deploy": 0.7, "releas": 0.2})
     return filled
 

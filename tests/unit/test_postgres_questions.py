@@ -58,29 +58,29 @@ def test_what_is_answered_is_what_a_cursor_finds(connection: Connection) -> None
     assert len(expected) == 3
     # The first time, when it is prepared, and from then on.
     for _ in range(4):
-        assert connection.questions.ask(question, VALUES) == expected
+        assert connection.runner.fetch(question, VALUES) == expected
 
 
 def test_nothing_found_is_no_rows(connection: Connection) -> None:
-    assert [connection.questions.ask("SELECT 1 WHERE %(truth)s", {"truth": False}) for _ in range(3)] == [[], [], []]
+    assert [connection.runner.fetch("SELECT 1 WHERE %(truth)s", {"truth": False}) for _ in range(3)] == [[], [], []]
 
 
 def test_what_is_asked_again_is_prepared(connection: Connection) -> None:
     for asked, expected in enumerate((0, 1, 1)):
-        assert connection.questions.ask("SELECT %(n)s::int", {"n": asked}) == [(asked,)]
+        assert connection.runner.fetch("SELECT %(n)s::int", {"n": asked}) == [(asked,)]
         assert prepared(connection) == expected
 
 
 def test_values_of_other_types_are_another_question(connection: Connection) -> None:
     for value, text in ((1, "1"), ("one", "one"), (None, None), (2.5, "2.5"), (70_000, "70000")) * 3:
-        assert connection.questions.ask("SELECT %(v)s::text", {"v": value}) == [(text,)]
+        assert connection.runner.fetch("SELECT %(v)s::text", {"v": value}) == [(text,)]
 
 
 def test_a_server_keeps_no_more_than_it_should(connection: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(postgres_connection, "_MOST_PLANNED", 3)
     for _ in range(3):
         for number in (1, 1, 2, 3, 3, 4, 5, 5):
-            assert connection.questions.ask(f"SELECT {number} + %(n)s::int", {"n": 1}) == [(number + 1,)]
+            assert connection.runner.fetch(f"SELECT {number} + %(n)s::int", {"n": 1}) == [(number + 1,)]
             assert prepared(connection) <= 3
 
 
@@ -90,17 +90,17 @@ def test_an_error_is_the_drivers_own_and_the_next_question_is_answered(
 ) -> None:
     question = "SELECT 1 / %(n)s::int"
     for _ in range(asked_before):
-        connection.questions.ask(question, {"n": 1})
+        connection.runner.fetch(question, {"n": 1})
     with pytest.raises(psycopg.errors.DivisionByZero, match="division by zero"):
-        connection.questions.ask(question, {"n": 0})
-    assert connection.questions.ask(question, {"n": 1}) == [(1,)]
+        connection.runner.fetch(question, {"n": 0})
+    assert connection.runner.fetch(question, {"n": 1}) == [(1,)]
 
 
 def test_of_several_statements_the_last_one_tells_and_the_first_error_counts(connection: Connection) -> None:
-    assert connection.questions.tell(b"BEGIN READ ONLY; SELECT 'seen'") == "seen"
-    assert connection.questions.tell(b"COMMIT") is None
+    assert connection.runner.execute(b"BEGIN READ ONLY; SELECT 'seen'") == "seen"
+    assert connection.runner.execute(b"COMMIT") is None
     with pytest.raises(psycopg.errors.UndefinedTable):
-        connection.questions.tell(b"SELECT 1 FROM nowhere; SELECT 2")
+        connection.runner.execute(b"SELECT 1 FROM nowhere; SELECT 2")
 
 
 def test_a_statement_says_what_it_says_in_the_encoding_of_the_database(postgres: PostgresServer) -> None:
@@ -111,7 +111,7 @@ def test_a_statement_says_what_it_says_in_the_encoding_of_the_database(postgres:
         with Connection.connect(postgres.dsn("latin"), autocommit=True) as connection:
             for _ in range(3):
                 asked = "SELECT 'ü' || %(text)s::text, length('ü')"
-                assert connection.questions.ask(asked, {"text": "é"}) == [("üé", 1)]
+                assert connection.runner.fetch(asked, {"text": "é"}) == [("üé", 1)]
     finally:
         postgres.drop_database("latin")
 
@@ -119,10 +119,10 @@ def test_a_statement_says_what_it_says_in_the_encoding_of_the_database(postgres:
 def test_a_round_that_was_set_in_what_was_rolled_back_is_set_again(postgres_dsn: str) -> None:
     with PostgreSQLStorage.from_dsn(postgres_dsn, embedding_dim=4, pool_size=1) as store:
         with pytest.raises(ZeroDivisionError), store.snapshot() as tx:
-            tx.backend.look_round(123)  # type: ignore[attr-defined]
+            tx.backend.set_ef_search(123)  # type: ignore[attr-defined]
             raise ZeroDivisionError
         with store.snapshot() as tx:
-            tx.backend.look_round(123)  # type: ignore[attr-defined]
+            tx.backend.set_ef_search(123)  # type: ignore[attr-defined]
             assert tx.backend.rows("SHOW hnsw.ef_search", {}) == [("123",)]  # type: ignore[attr-defined]
 
 
@@ -147,14 +147,14 @@ def searched_snapshot(store: PostgreSQLStorage) -> Any:
 def test_questions_are_answered_after_the_driver_had_all_statements_forgotten(connection: Connection) -> None:
     question = "SELECT %(number)s::int"
     for _ in range(3):
-        assert connection.questions.ask(question, {"number": 5}) == [(5,)]
+        assert connection.runner.fetch(question, {"number": 5}) == [(5,)]
     # What the driver prepared for itself it takes back with the first thing that is undone.
     connection.execute("SELECT 1", prepare=True)
     connection.execute("BEGIN")
     connection.execute("ROLLBACK")
     assert prepared(connection) == 0
     for _ in range(2):
-        assert connection.questions.ask(question, {"number": 6}) == [(6,)]
+        assert connection.runner.fetch(question, {"number": 6}) == [(6,)]
     assert prepared(connection) == 1
 
 
@@ -168,10 +168,10 @@ def test_what_was_planned_for_few_records_is_planned_anew_once_there_are_many(
     connection.execute("INSERT INTO alma_embeddings SELECT n, repeat('a', 300) FROM generate_series(1, 10) AS n")
     connection.execute("ANALYZE alma_embeddings")
     for _ in range(10):
-        assert connection.questions.ask(question, {"owner": 1}) == [(1,)]
+        assert connection.runner.fetch(question, {"owner": 1}) == [(1,)]
     assert "Seq Scan" in plan_of(connection)
     connection.execute("INSERT INTO alma_embeddings SELECT n, repeat('a', 300) FROM generate_series(11, 20000) AS n")
-    assert connection.questions.ask(question, {"owner": 15_000}) == [(1,)]
+    assert connection.runner.fetch(question, {"owner": 15_000}) == [(1,)]
     assert "Seq Scan" not in plan_of(connection)
 
 

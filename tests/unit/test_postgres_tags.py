@@ -73,7 +73,7 @@ def store(
 ) -> PostgreSQLStorage:
     """Tags count as rare, or as common, whatever they are."""
     monkeypatch.setattr(postgres_tags, "_FEW", 20_000 if request.param == "few" else 1)
-    filled._cache.tagged_records = ranking.Remembered(slack=0)
+    filled._cache.tagged_records = ranking.CountCache(slack=0)
     return filled
 
 

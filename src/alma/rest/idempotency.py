@@ -149,7 +149,7 @@ class Idempotency:
             tx.save(self._row(request, claim, touched=(*before, *_touched(tx))[:_MAX_TOUCHED]))
 
         try:
-            with self._storage.along(note):
+            with self._storage.before_commit(note):
                 response = work()
         except ConflictError as exc:
             # On PostgreSQL, two transactions that store the same key conflict at the write.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alma.model.common import checked_part
 from alma.storage.audit import ChainHead, ChainTable
 from alma.storage.backend import TEXT_LENGTH, Backend, Hit, Query, Reads, RecordVector
-from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuestion
+from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuery
 from alma.storage.outbox import Mark, MarkTable
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
@@ -34,7 +34,7 @@ __all__ = [
     "Transaction",
     "TypedMemories",
     "VectorFeed",
-    "VectorQuestion",
+    "VectorQuery",
     "Walk",
     "checked_storage",
 ]

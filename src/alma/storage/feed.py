@@ -37,7 +37,7 @@ class FoundVector(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class VectorQuestion:
+class VectorQuery:
     """A vector search with every part checked: what is wanted, and inside what."""
 
     spec: RecordSpec
@@ -67,11 +67,11 @@ class VectorFeed:
         """Up to so many of a model's vectors behind a position, in order."""
         raise _unsupported()
 
-    def at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+    def at(self, question: VectorQuery, positions: Sequence[int]) -> list[FoundVector]:
         """Those of these positions that still hold a vector of the question's kind and model, in no order."""
         raise _unsupported()
 
-    def inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+    def inside(self, question: VectorQuery, most: int, *, known: bool = False) -> Sequence[int] | None:
         """The positions of all vectors whose records fulfil the question, in no order; expired ones may be among them.
 
         None where there are more than so many, and with `known` where it would take to look for them.
@@ -86,7 +86,7 @@ class VectorFeed:
 NO_FEED = VectorFeed()
 
 
-def moved(old: Record, new: Record) -> bool:
+def changes_owner(old: Record, new: Record) -> bool:
     """Whether a record has come to belong to somebody else."""
     return any(getattr(old, name) != getattr(new, name) for name in OWNERS if name in new.spec.by_name)
 

@@ -178,7 +178,7 @@ class PostgreSQLStorage(StorageBackend):
             try:
                 yield backend
             except BaseException:
-                connection.questions.forget_settings()
+                connection.runner.forget_settings()
                 raise
             finally:
                 backend.close()
@@ -191,15 +191,15 @@ class PostgreSQLStorage(StorageBackend):
         """
         with self._pool.connection() as connection:
             try:
-                told = connection.questions.tell(first)
+                first_value = connection.runner.execute(first)
             except psycopg.OperationalError:
                 connection.close()
             else:
-                yield connection, told
+                yield connection, first_value
                 return
         self._pool.check()
         with self._pool.connection() as connection:
-            yield connection, connection.questions.tell(first)
+            yield connection, connection.runner.execute(first)
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, str]]:
@@ -211,7 +211,7 @@ class PostgreSQLStorage(StorageBackend):
             yield tx, self.generation() if shown is None else self._generation_of(shown)
 
     def _generation(self) -> str:
-        return self._generation_of(self._told(SHOWN))
+        return self._generation_of(self._first_value_of(SHOWN))
 
     def _generation_of(self, shown: str) -> str:
         return f"{self._identify()}:{shown}"
@@ -219,13 +219,13 @@ class PostgreSQLStorage(StorageBackend):
     def _identify(self) -> str:
         """Which database it is, asked once."""
         if self._identity is None:
-            self._identity = self._told(_IDENTITY)
+            self._identity = self._first_value_of(_IDENTITY)
         return self._identity
 
-    def _told(self, question: str) -> str:
+    def _first_value_of(self, statement: str) -> str:
         """What a statement by itself, outside of a transaction, says."""
-        with translated(), self._started(question.encode()) as (_, told):
-            return str(told)
+        with translated(), self._started(statement.encode()) as (_, value):
+            return str(value)
 
     def _scrub(self) -> None:
         """Let the server reclaim deleted rows and gather its statistics anew, which hold common words.

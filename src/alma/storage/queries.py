@@ -20,7 +20,7 @@ from alma.model.vector import Vector
 from alma.storage import history
 from alma.storage.audit import ChainHead
 from alma.storage.backend import TEXT_LENGTH, Backend, Hit, Query, RecordVector
-from alma.storage.feed import FoundVector, StoredVector, VectorQuestion
+from alma.storage.feed import FoundVector, StoredVector, VectorQuery
 from alma.storage.traversal import Direction, Reached, Walk, checked_depth, checked_direction
 from alma.text.tokens import searched_terms
 
@@ -187,11 +187,11 @@ class Queries:
         exact: bool = True,
     ) -> list[tuple[str, float]]:
         """What `search_vector` finds, as ids and cosines, without reading the records."""
-        return self.answer(self.vector_question(cls, vector, scope, where, limit, model), exact)
+        return self.answer(self.vector_query(cls, vector, scope, where, limit, model), exact)
 
-    def vector_question(
+    def vector_query(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int, model: str | None = None
-    ) -> VectorQuestion:
+    ) -> VectorQuery:
         """The search that is meant, or an error that says what is wrong with it."""
         spec = embedding(spec_of(cls))
         bounded = inside(spec, scope, where)
@@ -199,9 +199,9 @@ class Queries:
         wanted = self._models.fitting(spec, Vector(vector), chosen)
         if chosen == self.embedding_model:
             self._models.require_own()
-        return VectorQuestion(spec, wanted, chosen, bounded, required_limit(limit))
+        return VectorQuery(spec, wanted, chosen, bounded, required_limit(limit))
 
-    def answer(self, question: VectorQuestion, exact: bool = True) -> list[tuple[str, float]]:
+    def answer(self, question: VectorQuery, exact: bool = True) -> list[tuple[str, float]]:
         """What `nearest_ids` finds for a question that was checked already."""
         if not question.limit:
             return []
@@ -307,11 +307,11 @@ class Queries:
         """Up to so many of a model's vectors behind a position of the feed, in order."""
         return self.backend.feed.after(model, position, limit)
 
-    def vectors_at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+    def vectors_at(self, question: VectorQuery, positions: Sequence[int]) -> list[FoundVector]:
         """Those of these positions that still hold a vector of the question's kind and model."""
         return self.backend.feed.at(question, positions)
 
-    def positions_inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+    def positions_inside(self, question: VectorQuery, most: int, *, known: bool = False) -> Sequence[int] | None:
         """The positions of all vectors whose records fulfil the question; None where there are more than so many."""
         return self.backend.feed.inside(question, most, known=known)
 

@@ -159,7 +159,7 @@ def without_expiry(where: Predicate) -> Predicate:
     return where
 
 
-class Remembered(Generic[V]):
+class CountCache(Generic[V]):
     """Counts of words, for as long as a mark of the time or the size they were counted at hardly moves.
 
     They decide which words are looked up and how much they weigh, so that an outdated one costs a little time or order.

@@ -52,7 +52,7 @@ def changes_of(acts: Sequence[Act], by: Attribution, at: datetime) -> list[Chang
     return [change for action, spec, records in acts for change in _changes(action, spec, records, by, at)]
 
 
-def tell(listeners: Sequence[Listener], changes: Sequence[Change]) -> None:
+def notify(listeners: Sequence[Listener], changes: Sequence[Change]) -> None:
     """Hand the changes to each listener; what is committed stays committed, whatever a listener does."""
     for listener in listeners:
         try:
@@ -134,7 +134,7 @@ class TransactionalStore(Closeable):
             finally:
                 self._current.transaction = None
         if tx.acts:
-            tell(listeners, changes_of(tx.acts, by, now()))
+            notify(listeners, changes_of(tx.acts, by, now()))
 
     def write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
         """Run one operation in a transaction, again when another writer got in between; returns what it gives."""
@@ -154,7 +154,7 @@ class TransactionalStore(Closeable):
         raise AssertionError("the last attempt returns or raises")
 
     @contextmanager
-    def along(self, also: Callable[[Transaction], object]) -> Iterator[None]:
+    def before_commit(self, also: Callable[[Transaction], object]) -> Iterator[None]:
         """Inside, every transaction of this thread that changes a record does this as well, as the last thing.
 
         What was changed is in the transaction's `acts`. An error rolls all of it back.

@@ -64,7 +64,7 @@ class PostgresBackend(SqlBackend):
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         if not self.writable:
-            return self._connection.questions.ask(sql, values)
+            return self._connection.runner.fetch(sql, values)
         # What is written may be under way in a pipeline.
         with self._connection.cursor(binary=True) as cursor:
             return cursor.execute(sql, listed(values)).fetchall()
@@ -207,9 +207,9 @@ class PostgresBackend(SqlBackend):
         """Drop what refers back here, so that memory is freed without the garbage collector."""
         self._searches.clear()
 
-    def look_round(self, vectors: int) -> None:
+    def set_ef_search(self, vectors: int) -> None:
         """How many vectors a round of the index looks for, until another number is asked for."""
-        self._connection.questions.look_round(vectors)
+        self._connection.runner.set_ef_search(vectors)
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:
         statements = self.dialect.kind(spec)

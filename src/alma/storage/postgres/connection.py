@@ -37,16 +37,16 @@ class Connection(psycopg.Connection[Any]):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.questions = Questions(self)
+        self.runner = StatementRunner(self)
 
     def _deallocate(self, name: bytes | None) -> abc.PQGen[None]:
         # The driver has all statements forgotten when something it had prepared may be out of date, ours among them.
         if name is None:
-            self.questions.forget_prepared()
+            self.runner.forget_prepared()
         yield from super()._deallocate(name)
 
 
-class Questions:
+class StatementRunner:
     """Questions to a connection without a cursor; only one thread may ask at a time.
 
     A cursor reads a long statement anew each time, and has it planned anew until it was asked five times. Here it is
@@ -64,7 +64,7 @@ class Questions:
         self._planned_for: int | None = None
         self._looked_at = 0.0
 
-    def ask(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
+    def fetch(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         """The rows that answer a question."""
         self._put(sql, values)
         result, loaded = self._result(), self._values
@@ -73,17 +73,17 @@ class Questions:
         loaded.set_pgresult(None)
         return rows
 
-    def tell(self, statements: bytes) -> str | None:
+    def execute(self, statements: bytes) -> str | None:
         """Have statements without parameters run; gives the first value that the last of them found, as a text."""
         self._pgconn.send_query(statements)
         result = self._result()
         value = result.get_value(0, 0) if result.ntuples else None
         return None if value is None else value.decode(self._encoding)
 
-    def look_round(self, vectors: int) -> None:
+    def set_ef_search(self, vectors: int) -> None:
         """Let the index of vectors look for so many in a round, until another number is asked for."""
         if self._vectors != vectors:
-            self.tell(b"SET hnsw.ef_search = %d" % vectors)
+            self.execute(b"SET hnsw.ef_search = %d" % vectors)
             self._vectors = vectors
 
     def forget_settings(self) -> None:
@@ -138,18 +138,18 @@ class Questions:
         if self._planned_for is not None and moment - self._looked_at < _LOOKS_EVERY_SECONDS:
             return
         self._looked_at = moment
-        size = int(self.tell(_SIZE) or 0)
+        size = int(self.execute(_SIZE) or 0)
         if self._planned_for is None:
             self._planned_for = size
         elif size > _GROWN * max(self._planned_for, _FEW_BYTES):
             self._planned_for = size
-            self.tell(b"DISCARD PLANS")
+            self.execute(b"DISCARD PLANS")
 
     def _make_room(self) -> None:
         while len(self._known) >= _MOST_PLANNED:
             _, name = self._known.popitem(last=False)
             if name is not None:
-                self.tell(b"DEALLOCATE " + name)
+                self.execute(b"DEALLOCATE " + name)
 
     def _result(self) -> PGresult:
         """The last result of what was sent; of an error, the error."""

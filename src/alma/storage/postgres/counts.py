@@ -11,10 +11,10 @@ from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import And, In, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
+from alma.storage.postgres.bm25 import ROOM, any_of, asked, having_each, hidden, room_for
 from alma.storage.postgres.fulltext import COLUMNS, quoted
 from alma.storage.postgres.types import Floats, literal
-from alma.storage.postgres.weighing import ROOM, any_of, asked, having_each, hidden, room_for
-from alma.storage.ranking import COUNTED, Remembered, minute
+from alma.storage.ranking import COUNTED, CountCache, minute
 from alma.storage.sql.clauses import Values
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class OwnedRecords:
         self._spec = spec
         self._table = spec.postgres_table
         self._owners = owners
-        self._remembered: Remembered[int] = backend.cache.word_counts
+        self._remembered: CountCache[int] = backend.cache.word_counts
 
     def count(self) -> int:
         """How many records the owners have, beyond a limit as the planner takes it."""
@@ -166,7 +166,7 @@ class WordCounts:
         self._table = self._statements.table
         self._owners = owners
         self._records = OwnedRecords(backend, spec, owners)
-        self._remembered: Remembered[int] = backend.cache.word_counts
+        self._remembered: CountCache[int] = backend.cache.word_counts
 
     def records(self) -> int:
         """How many records there are, beyond a limit as the planner takes it."""

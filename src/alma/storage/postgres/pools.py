@@ -78,7 +78,7 @@ def ended(connection: Connection) -> Iterator[None]:
     """Commit what was begun, or roll it back; the pool throws a broken connection away."""
     try:
         yield
-        connection.questions.tell(b"COMMIT")
+        connection.runner.execute(b"COMMIT")
     except BaseException:
         if not connection.closed and not connection.broken:
             connection.execute("ROLLBACK")

@@ -160,7 +160,7 @@ class VectorSearch:
 
     def _by_index(self, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The records that the index takes for the nearest, by the server's cosine."""
-        self._backend.look_round(_round_for(limit))
+        self._backend.set_ef_search(_round_for(limit))
         distance = _INDEXED.format(dims=len(vector))
         condition, values = self._for_one_owner
         command = (

@@ -16,10 +16,7 @@ from alma.model.fields import FieldType
 from alma.model.query import EVERYTHING, And, Has, Or, Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
-from alma.storage.postgres.counts import WordCounts, owned_by, owners_of
-from alma.storage.postgres.fulltext import COLUMNS, marks_of, quoted
-from alma.storage.postgres.types import Floats
-from alma.storage.postgres.weighing import (
+from alma.storage.postgres.bm25 import (
     all_of,
     any_of,
     asked,
@@ -30,6 +27,9 @@ from alma.storage.postgres.weighing import (
     weighted,
     worth,
 )
+from alma.storage.postgres.counts import WordCounts, owned_by, owners_of
+from alma.storage.postgres.fulltext import COLUMNS, marks_of, quoted
+from alma.storage.postgres.types import Floats
 from alma.storage.ranking import K1, B, Pair, Selection, minute, rarity
 from alma.storage.sql.clauses import Values, fields_of
 

@@ -18,7 +18,7 @@ from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.backend import TEXT_LENGTH, Query
 from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text
-from alma.storage.ranking import Remembered
+from alma.storage.ranking import CountCache
 from alma.storage.sql.clauses import Clauses, Encoder, Shape, Spelling, Values
 from alma.storage.sql.names import DialectName, Names
 
@@ -33,17 +33,17 @@ class StoreCache:
         # How long the vectors of each model are.
         self.vector_lengths: dict[str, int] = {}
         # How many records have a word: on SQLite while the table keeps its size, on a server for a minute.
-        self.word_counts: Remembered[int] = Remembered(slack=0.02 if dialect == "sqlite" else 0)
+        self.word_counts: CountCache[int] = CountCache(slack=0.02 if dialect == "sqlite" else 0)
         # SQLite: which few records fulfil a predicate, with a mark of what was stored then.
         self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
         # PostgreSQL: of each table, the share of records with a common term, and the mean number of terms.
-        self.term_shares: Remembered[Mapping[str, float]] = Remembered(slack=0)
-        self.mean_lengths: Remembered[float] = Remembered(slack=0)
+        self.term_shares: CountCache[Mapping[str, float]] = CountCache(slack=0)
+        self.mean_lengths: CountCache[float] = CountCache(slack=0)
         # PostgreSQL: whether a scope has many records, and how many have one of some tags.
-        self.large_scopes: Remembered[bool] = Remembered(slack=0)
-        self.tagged_records: Remembered[int] = Remembered(slack=0)
+        self.large_scopes: CountCache[bool] = CountCache(slack=0)
+        self.tagged_records: CountCache[int] = CountCache(slack=0)
         # PostgreSQL: where the vectors of a small owner are stored, until the next commit.
-        self.vector_places: Remembered[str] = Remembered(slack=0, most=_MOST_PLACES)
+        self.vector_places: CountCache[str] = CountCache(slack=0, most=_MOST_PLACES)
 
 
 def _utc(moment: datetime) -> datetime:

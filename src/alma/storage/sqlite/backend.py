@@ -15,7 +15,7 @@ from alma.model.fields import FieldType
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
-from alma.storage.feed import moved
+from alma.storage.feed import changes_owner
 from alma.storage.nearest import nearest
 from alma.storage.sql.backend import SqlBackend
 from alma.storage.sqlite import fulltext as sqlite_fulltext
@@ -160,7 +160,7 @@ class SQLiteBackend(SqlBackend):
         self.rewrite_tags(spec, records, previous)
         if spec.embeds:
             self._announce_vectors(
-                spec, [new.key for old, new in zip(previous, records, strict=True) if moved(old, new)]
+                spec, [new.key for old, new in zip(previous, records, strict=True) if changes_owner(old, new)]
             )
 
     def _announce_vectors(self, spec: RecordSpec, keys: Sequence[str]) -> None:

@@ -11,7 +11,7 @@ from alma.model.fields import FieldType
 from alma.model.kinds import kind_named
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
-from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorFeed, VectorQuestion
+from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorFeed, VectorQuery
 from alma.storage.migrations.base import HISTORY_TABLE
 from alma.storage.ranking import without_expiry
 from alma.storage.sqlite.filters import Listing, can_be_listed, listed, mark_of, remember, remembered
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _POSITION = "SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'"
 Owners = tuple[str | None, str | None, str | None, str | None]
-_NOBODY: Owners = (None, None, None, None)
+_NO_OWNERS: Owners = (None, None, None, None)
 # What `FoundVector._make` does, without a step of the interpreter for each of hundreds.
 _found_vector: Callable[[Any], FoundVector] = partial(tuple.__new__, FoundVector)
 
@@ -49,11 +49,11 @@ class SQLiteFeed(VectorFeed):
         )
         owners = {kind: self._owners(kind_named(kind).spec, keys) for kind, keys in _keys_by_kind(rows)}
         return [
-            StoredVector(number, kind, key, part, *owners[kind].get(key, _NOBODY), data)
+            StoredVector(number, kind, key, part, *owners[kind].get(key, _NO_OWNERS), data)
             for number, kind, key, part, data in rows
         ]
 
-    def at(self, question: VectorQuestion, positions: Sequence[int]) -> list[FoundVector]:
+    def at(self, question: VectorQuery, positions: Sequence[int]) -> list[FoundVector]:
         statements = self._backend.dialect.kind(question.spec)
         table, key = statements.table, question.spec.key
         condition, values = statements.condition(question.where)
@@ -73,7 +73,7 @@ class SQLiteFeed(VectorFeed):
         )
         return list(map(_found_vector, rows))
 
-    def inside(self, question: VectorQuestion, most: int, *, known: bool = False) -> Sequence[int] | None:
+    def inside(self, question: VectorQuery, most: int, *, known: bool = False) -> Sequence[int] | None:
         listing = self.listing(question.spec, question.where, question.model, 0 if known else most)
         return None if listing is None else listing.positions.tolist()
 

@@ -200,13 +200,13 @@ def tune(connection: sqlite3.Connection) -> None:
         with without_waiting(connection) as mine:
             for table, settings in missing.items() if mine else ():
                 for name, value in settings.items():
-                    _tell(connection, table, name, value)
+                    _set_option(connection, table, name, value)
 
 
 def merge(connection: sqlite3.Connection, table: str) -> None:
     """Merge the pieces of like size after a big batch, so that later small writes need not rewrite it with theirs."""
     flush(connection)
-    _tell(connection, table, "merge", _ALL)
+    _set_option(connection, table, "merge", _ALL)
 
 
 def flush(connection: sqlite3.Connection) -> None:
@@ -237,5 +237,5 @@ def _missing(connection: sqlite3.Connection, table: str) -> Mapping[str, int]:
     return {name: value for name, value in _SETTINGS.items() if known.get(name) != value}
 
 
-def _tell(connection: sqlite3.Connection, table: str, what: str, value: int) -> None:
+def _set_option(connection: sqlite3.Connection, table: str, what: str, value: int) -> None:
     connection.execute(f'INSERT INTO "{table}" ("{table}", rank) VALUES (?, ?)', (what, value))

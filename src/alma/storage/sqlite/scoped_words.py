@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
-from alma.storage.ranking import Remembered
+from alma.storage.ranking import CountCache
 from alma.storage.sqlite import postings as sqlite_postings
 from alma.storage.sqlite.fulltext import owner_tokens
 from alma.storage.sqlite.postings import varints
@@ -32,7 +32,7 @@ class ScopedWords:
         self._backend = backend
         self._table = backend.dialect.names.table(spec)
         self._fts = backend.dialect.names.fts_table(spec)
-        self._counts: Remembered[int] = backend.cache.word_counts
+        self._counts: CountCache[int] = backend.cache.word_counts
         matching = f"FROM {self._fts} WHERE {self._fts} MATCH :question LIMIT"
         self._counting = f"SELECT count(*) FROM (SELECT 1 {matching} :most)"
         self._reaching = f"SELECT rowid {matching} 1 OFFSET :most - 1"

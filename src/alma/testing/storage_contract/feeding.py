@@ -34,7 +34,7 @@ class FeedCapabilityContract:
 
     def test_a_store_has_a_feed_or_says_that_it_has_none(self, storage: StorageBackend) -> None:
         with storage.snapshot() as tx:
-            question = tx.vector_question(Heuristic, EAST, SHOP, EVERYTHING, 1)
+            question = tx.vector_query(Heuristic, EAST, SHOP, EVERYTHING, 1)
             if Capability.VECTOR_FEED in storage.capabilities:
                 assert tx.feed_name() == tx.feed_name() != ""
             else:
@@ -115,9 +115,9 @@ class FeedContract:
         places = {each.record_id: each.position for each in news(storage)}
         storage.delete(Heuristic, ["3"], SHOP)
         with storage.snapshot() as tx:
-            question = tx.vector_question(Heuristic, EAST, SHOP, Compare("confidence", "ge", 0.2), 5)
+            question = tx.vector_query(Heuristic, EAST, SHOP, Compare("confidence", "ge", 0.2), 5)
             found = {each.record_id: each for each in tx.vectors_at(question, [*places.values(), 999])}
-            other_kind = tx.vector_question(Memory, EAST, SHOP, EVERYTHING, 5)
+            other_kind = tx.vector_query(Memory, EAST, SHOP, EVERYTHING, 5)
             assert tx.vectors_at(other_kind, list(places.values())) == []
             assert sorted(tx.positions_held("default")) == [places[key] for key in ("0", "1", "2", "bank")]
         assert {key: each.data is not None for key, each in found.items()} == {

@@ -295,7 +295,7 @@ class TellingContract:
             seen.append([action for action, _, _ in tx.acts or ()])
             tx.save(UserPreference(id=f"note {len(seen)}", user_id="ana", category="notes", preference="x"))
 
-        with storage.along(note):
+        with storage.before_commit(note):
             storage.save_many([make.a_heuristic(id="h1"), make.a_heuristic(id="h2")])
             storage.count(Heuristic, SHOP)
             storage.register_projection("index", [Heuristic])
@@ -308,7 +308,7 @@ class TellingContract:
         def fail(_: Transaction) -> None:
             raise RuntimeError("no")
 
-        with pytest.raises(RuntimeError), storage.along(fail):
+        with pytest.raises(RuntimeError), storage.before_commit(fail):
             storage.save(make.a_heuristic())
         assert storage.count(Heuristic, SHOP) == 0
         storage.save(make.a_heuristic())

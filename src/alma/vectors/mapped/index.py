@@ -17,7 +17,7 @@ from alma.errors import ConfigurationError, StorageError
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.storage.base import Capability, StorageBackend, Transaction, VectorQuestion
+from alma.storage.base import Capability, StorageBackend, Transaction, VectorQuery
 from alma.storage.nearest import cosines
 from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
@@ -95,7 +95,7 @@ class MappedIndex:
             raise StorageError("the vector index was closed")
         for _ in range(_ATTEMPTS):
             with self._storage.snapshot() as tx:
-                query = tx.vector_question(cls, vector, scope, where, limit, self._model)
+                query = tx.vector_query(cls, vector, scope, where, limit, self._model)
                 # A transaction that writes sees rows that may be rolled back.
                 ready = _Stale.BEHIND if tx.writable or not limit else self._ready(tx, query, scope)
                 if ready is _Stale.BEHIND:
@@ -104,7 +104,7 @@ class MappedIndex:
                     return self._confirmed(tx, query, ready)
         self._upkeep.doubt()
         with self._storage.snapshot() as tx:
-            return _from_store(tx, tx.vector_question(cls, vector, scope, where, limit, self._model))
+            return _from_store(tx, tx.vector_query(cls, vector, scope, where, limit, self._model))
 
     def settle(self, seconds: float = 600.0) -> bool:
         """Wait until nothing is left to do in the background; False if that took too long."""
@@ -154,7 +154,7 @@ class MappedIndex:
 
     # ------------------------------------------------------------------ catching up
 
-    def _ready(self, tx: Transaction, query: VectorQuestion, scope: Scope) -> Ready | _Stale:
+    def _ready(self, tx: Transaction, query: VectorQuery, scope: Scope) -> Ready | _Stale:
         with self._lock:
             if len(query.vector) != self._upkeep.state.table.dims:
                 # A model's length is only certain once the store has a vector of it.
@@ -194,7 +194,7 @@ class MappedIndex:
 
     # ------------------------------------------------------------------ confirming
 
-    def _confirmed(self, tx: Transaction, query: VectorQuestion, ready: Ready) -> list[Nearest]:
+    def _confirmed(self, tx: Transaction, query: VectorQuery, ready: Ready) -> list[Nearest]:
         """The best rows that the store confirms, looking at more and more rows until there are enough."""
         if not ready.selection.count:
             return []
@@ -224,21 +224,19 @@ class MappedIndex:
             return _from_store(tx, query)
         return self._among_few(tx, query, ready, positions)
 
-    def _first_rows(self, query: VectorQuestion) -> int:
+    def _first_rows(self, query: VectorQuery) -> int:
         """How many rows to look at first, as the last search with this predicate needed."""
         share = self._shares.get(without_expiry(query.where), 1.0) if self._shares else 1.0
         expected = round(_MORE * query.limit / share) if 0 < share < 1 / _MORE else 0
         return max(query.limit + _SPARE, min(expected, _MOST_CHECKED))
 
-    def _note_share(self, query: VectorQuestion, share: float) -> None:
+    def _note_share(self, query: VectorQuery, share: float) -> None:
         if share < 1 / _MORE or self._shares:
             if len(self._shares) >= _MOST_SHARES:
                 self._shares.clear()
             self._shares[without_expiry(query.where)] = share
 
-    def _among_few(
-        self, tx: Transaction, query: VectorQuestion, ready: Ready, positions: Sequence[int]
-    ) -> list[Nearest]:
+    def _among_few(self, tx: Transaction, query: VectorQuery, ready: Ready, positions: Sequence[int]) -> list[Nearest]:
         """The nearest of the vectors at these positions, which the store listed for a selective predicate."""
         rows = ready.view.rows_at(np.array(positions, np.int64))
         if len(rows) < len(positions):
@@ -255,7 +253,7 @@ class MappedIndex:
         return _first(best, query.limit)
 
     def _confirm(
-        self, tx: Transaction, query: VectorQuestion, ready: Ready, ranked: Ranked, best: dict[str, float]
+        self, tx: Transaction, query: VectorQuery, ready: Ready, ranked: Ranked, best: dict[str, float]
     ) -> bool:
         """Add the rows that the store confirms to the best; False if store and rows disagree."""
         positions = ready.view.positions(ranked.rows)
@@ -280,7 +278,7 @@ class MappedIndex:
         return True
 
 
-def _unit(query: VectorQuestion) -> Floats:
+def _unit(query: VectorQuery) -> Floats:
     unit: Floats = units(query.vector.to_bytes(), len(query.vector))[0]
     return unit
 
@@ -291,5 +289,5 @@ def _first(best: dict[str, float], limit: int) -> list[Nearest]:
     return list(starmap(Nearest, ordered[:limit]))
 
 
-def _from_store(tx: Transaction, query: VectorQuestion) -> list[Nearest]:
+def _from_store(tx: Transaction, query: VectorQuery) -> list[Nearest]:
     return [Nearest(key, cosine) for key, cosine in tx.answer(query)]

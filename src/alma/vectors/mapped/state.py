@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alma.model.scope import Scope
-from alma.storage.base import StoredVector, Transaction, VectorQuestion
+from alma.storage.base import StoredVector, Transaction, VectorQuery
 from alma.vectors.mapped.codes import Coarse
 from alma.vectors.mapped.ranking import ScopeRows, Selection, conditions
 from alma.vectors.mapped.table import NAMED, Kept, Numbers, Table, View, encoded, units
@@ -76,7 +76,7 @@ class State:
         self.table.extend(block, position)
         self.floor = max(self.floor, position)
 
-    def ready(self, question: VectorQuestion, scope: Scope) -> Ready:
+    def ready(self, question: VectorQuery, scope: Scope) -> Ready:
         view = self.table.view()
         wanted = conditions(question.spec, scope, self.table.names)
         selection = self.scopes.select(view, wanted, self.settled)

@@ -1,4 +1,11 @@
-"""Audit events: what a write leaves in the log of who did what."""
+"""Audit events and their hash chain: each one's hash covers the event and the hash before it.
+
+A store has one chain for each writer that it ever had at the same time, so that none waits for another. The head of a
+chain is stored separately: cutting off the end of the log leaves a head that leads nowhere.
+
+The hash covers a digest of an event's details and error message. So these can be erased together with the memory that
+they quote: the digest takes their place, and the chain still verifies.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +31,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=
 
 
 class ChainHead(NamedTuple):
-    """Where a chain ends: how many events it has and the last one's hash, empty while there is none.
+    """The end of a chain: how many events it has and the last one's hash, empty while there is none.
 
     `unchained` is how many events the store had before it kept chains; the first chain remembers it.
     """
@@ -44,7 +51,7 @@ class ChainTable(ABC):
 
     @abstractmethod
     def move(self, head: ChainHead) -> None:
-        """Write down where a chain that was taken ends now."""
+        """Store the new head of a chain that was taken."""
 
     @abstractmethod
     def heads(self) -> list[ChainHead]:
@@ -52,7 +59,7 @@ class ChainTable(ABC):
 
 
 def chained(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[dict[str, Any]], ChainHead]:
-    """The values of events with their places behind the head, and where the chain ends then."""
+    """The values of events with their places behind the head, and the new head."""
     placed: list[dict[str, Any]] = []
     for values in events:
         head = following(head, statement(values))
@@ -61,7 +68,7 @@ def chained(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[
 
 
 def following(head: ChainHead, said: str) -> ChainHead:
-    """Where a chain ends after one more event, of which this is the statement."""
+    """The head of a chain after one more event with this statement."""
     length = head.length + 1
     return ChainHead(head.chain, length, _digest(said, head.chain, length, head.hash), head.unchained)
 
@@ -78,7 +85,7 @@ def digest_before_erasure(event: AuditEvent, before: str) -> str:
 
 
 def seal(event: AuditEvent) -> str:
-    """A digest of all that an event says, by which a later event can vouch for it."""
+    """A digest of an event, which a later event can quote."""
     return hashlib.sha256(f"{event.chain}\n{event.chain_position}\n{statement(event.values())}".encode()).hexdigest()
 
 
@@ -95,7 +102,7 @@ def _digest(said: str, chain: int | None, position: int | None, before: str) -> 
 
 
 def statement(values: Mapping[str, Any]) -> str:
-    """What is hashed of an event: the same before it was stored and after it was read back, from any store."""
+    """The hashed text of an event: the same before it was stored and after it was read back, from any store."""
     return _encode(_erasable(_what_is_said(values)))
 
 
@@ -134,14 +141,14 @@ _IDS_PER_AUDIT_EVENT = 500
 def audit_events(
     spec: RecordSpec, action: str, records: Sequence[Record], by: Attribution, moment: datetime
 ) -> Iterator[dict[str, Any]]:
-    """The values of one event for one record; a batch is one act and gets one event that lists the ids."""
+    """The values of the audit events of a write; a batch gets one event that lists the ids."""
     keys = list(map(spec.key_of, records))
     for start in range(0, len(keys), _IDS_PER_AUDIT_EVENT):
         yield audit_event(spec.kind, action, keys[start : start + _IDS_PER_AUDIT_EVENT], by, moment)
 
 
 def audit_event(kind: str, action: str, keys: Sequence[str], by: Attribution, moment: datetime) -> dict[str, Any]:
-    """The values of the event that these records leave together."""
+    """The values of the event for these records."""
     return {
         "id": None,
         "user_id": by.user_id,

@@ -1,4 +1,4 @@
-"""The vector feed: what an index beside a store needs in order to follow it, where a store offers it."""
+"""The vector feed: how an index outside of a store follows its vectors, for stores that offer it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ OWNERS = ("user_id", "project_id", "session_id", "agent")
 
 
 class StoredVector(NamedTuple):
-    """One vector of the feed: where it stands in it, whose it is, and its little-endian 32-bit floats."""
+    """One vector of the feed: its position, its owners, and its little-endian 32-bit floats."""
 
     position: int
     kind: str
@@ -29,7 +29,7 @@ class StoredVector(NamedTuple):
 
 
 class FoundVector(NamedTuple):
-    """A vector that is still stored; `data` is None where its record does not fulfil the question."""
+    """A vector that is still stored; `data` is None where its record does not fulfil the query."""
 
     position: int
     record_id: str
@@ -38,7 +38,7 @@ class FoundVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """A vector search with every part checked: what is wanted, and inside what."""
+    """A vector search with every part checked: the vector, its model, and the predicate."""
 
     spec: RecordSpec
     vector: Vector
@@ -50,13 +50,13 @@ class VectorQuery:
 class VectorFeed:
     """Every vector ever stored, in the order it was stored; a position is never given twice.
 
-    A vector that changes, and those of a record that comes to belong to somebody else, are stored anew and so appear
-    again, at the end; their old positions and those of deleted vectors are gone from then on. A store without a feed
-    refuses all of this; `Capability.VECTOR_FEED` says which has one.
+    A vector that changes, and the vectors of a record that changes its owner, are stored again at the end; their old
+    positions and those of deleted vectors no longer exist. A store without a feed refuses all of this;
+    `Capability.VECTOR_FEED` says which has one.
     """
 
     def name(self) -> str:
-        """What tells this feed from that of every other store, however alike they are; that of a copy has its name."""
+        """The unique name of this store's feed; a copy of the store has the same one."""
         raise _unsupported()
 
     def position(self) -> int:
@@ -68,13 +68,13 @@ class VectorFeed:
         raise _unsupported()
 
     def at(self, question: VectorQuery, positions: Sequence[int]) -> list[FoundVector]:
-        """Those of these positions that still hold a vector of the question's kind and model, in no order."""
+        """Those of these positions that still hold a vector of the query's kind and model, in no order."""
         raise _unsupported()
 
     def inside(self, question: VectorQuery, most: int, *, known: bool = False) -> Sequence[int] | None:
-        """The positions of all vectors whose records fulfil the question, in no order; expired ones may be among them.
+        """The positions of all vectors whose records fulfil the query, in no order; expired ones may be among them.
 
-        None where there are more than so many, and with `known` where it would take to look for them.
+        None where there are more than `most`, and with `known` where they are not cached.
         """
         raise _unsupported()
 
@@ -87,7 +87,7 @@ NO_FEED = VectorFeed()
 
 
 def changes_owner(old: Record, new: Record) -> bool:
-    """Whether a record has come to belong to somebody else."""
+    """Whether a record has got another owner."""
     return any(getattr(old, name) != getattr(new, name) for name in OWNERS if name in new.spec.by_name)
 
 

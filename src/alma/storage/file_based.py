@@ -99,7 +99,7 @@ class FileBasedStorage(StorageBackend):
 
     def _tables(self) -> dict[str, Table]:
         """The committed state of every file, read again only where a file changed."""
-        # In this order: whoever waits for the folder must not keep the cache from the one it waits for.
+        # In this order: a thread that waits for the folder must not hold the cache lock.
         with self._folder.reading(), self._cache_lock:
             for format_ in FORMATS.values():
                 signature = self._folder.signature(format_.name)

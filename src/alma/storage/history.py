@@ -1,4 +1,4 @@
-"""How history is kept: a version row per save, whose content is the record itself for as long as it is the newest.
+"""History: a version row per save, whose content is the record itself for as long as it is the newest.
 
 So creating a record costs one short row, and a version's content is written once, when the next change replaces it.
 """
@@ -62,7 +62,7 @@ def with_content(version: MemoryVersion, record: Record) -> MemoryVersion:
 
 
 class Superseded(NamedTuple):
-    """What a change leaves of the version that was the newest, as columns: its content, and what of it was replaced."""
+    """The columns of a version that is superseded: its content, and the previous values of the changed fields."""
 
     content: dict[str, str | None]
     diff_json: str
@@ -144,7 +144,7 @@ def _row(
 
 
 def _coming(last: MemoryVersion | None) -> ChangeType:
-    """What it is called that a record is there now: a record that was deleted before has come back."""
+    """The change type of a new record: one that was deleted before is restored."""
     return ChangeType.CREATED if last is None else ChangeType.RESTORED
 
 
@@ -173,7 +173,7 @@ def _document(record: Record) -> JsonObject:
 
 @cache
 def _apart(spec: RecordSpec) -> frozenset[str]:
-    """What is no part of a version's content: the key, which the version has, and the vector."""
+    """The fields left out of a version's content: the key, which the version has, and the vector."""
     return frozenset({spec.key} | ({spec.vector_field} if spec.vector_field else set()))
 
 

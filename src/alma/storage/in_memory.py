@@ -63,7 +63,7 @@ class InMemoryStorage(StorageBackend):
             backend = TableBackend(self._tables, self.embedding_dim, self.embedding_model, writable=True)
             yield backend
             if backend.changed:
-                # Another dictionary, so that concurrent readers keep the state they began with.
+                # A new dictionary, so that concurrent readers keep the state they began with.
                 self._tables = {**self._tables, **backend.changed}
                 self._committed = new_id()
 
@@ -275,7 +275,7 @@ def _numbered(record: Record, table: Table) -> Record:
 
 
 def _bare(record: Record) -> Record:
-    """The record without its vector, which has a table of its own."""
+    """The record without its vector, which is in a separate table."""
     name = record.spec.vector_field
     return record.apart({} if name is None else {name: None})
 
@@ -370,5 +370,5 @@ class TableMarks(MarkTable):
 
 
 def mark_key(mark: Mark) -> MarkKey:
-    """By what one mark is told from another."""
+    """The identity of a mark."""
     return mark.projection, mark.kind, mark.record_id

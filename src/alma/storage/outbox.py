@@ -1,4 +1,4 @@
-"""The outbox: marks that say which index has yet to learn of which record's change."""
+"""The outbox: marks for the changes of records that an index has not processed yet."""
 
 from __future__ import annotations
 

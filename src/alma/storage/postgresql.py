@@ -185,7 +185,7 @@ class PostgreSQLStorage(StorageBackend):
 
     @contextmanager
     def _started(self, first: bytes) -> Iterator[tuple[Connection, str | None]]:
-        """A connection that has run its first statements, and what these told.
+        """A connection that has run its first statements, and their first value.
 
         One that died while it was idle is replaced, nothing lost.
         """
@@ -217,13 +217,13 @@ class PostgreSQLStorage(StorageBackend):
         return f"{self._identify()}:{shown}"
 
     def _identify(self) -> str:
-        """Which database it is, asked once."""
+        """The identity of the database, read once."""
         if self._identity is None:
             self._identity = self._first_value_of(_IDENTITY)
         return self._identity
 
     def _first_value_of(self, statement: str) -> str:
-        """What a statement by itself, outside of a transaction, says."""
+        """The first value of a statement that runs outside of a transaction."""
         with translated(), self._started(statement.encode()) as (_, value):
             return str(value)
 

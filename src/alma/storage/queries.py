@@ -29,7 +29,7 @@ T = TypeVar("T", bound=Record)
 EVERYWHERE = Scope.everywhere()
 _MOST_TERMS = 64
 _MOST_COUNTED = 20_000
-# More than any store has; a larger limit says the same, but is no number that every database knows.
+# More than any store has; not every database takes a larger number.
 _MOST_RECORDS = 2**31 - 1
 
 
@@ -144,7 +144,7 @@ class Queries:
         return self.backend.word_scores(spec, words, keys, bounded) if words and keys else {}
 
     def _looked_up(self, spec: RecordSpec, query: str, bounded: Predicate) -> list[str]:
-        """The words of a question that are looked for: of a long one the rarest, wherever they stand in it."""
+        """The words of a query that are searched: of a long query, the rarest."""
         words = _words_of(query)
         if len(words) <= _MOST_TERMS:
             return words
@@ -169,7 +169,7 @@ class Queries:
         return self._hits(cls, self.nearest_ids(cls, vector, scope, where, limit, model, exact))
 
     def _hits(self, cls: type[T], found: Sequence[tuple[str, float]]) -> list[Hit[T]]:
-        """The records behind ids that lie inside the scope already."""
+        """The records with ids that are known to lie inside the scope."""
         if not found:
             return []
         spec = spec_of(cls)
@@ -192,7 +192,7 @@ class Queries:
     def vector_query(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int, model: str | None = None
     ) -> VectorQuery:
-        """The search that is meant, or an error that says what is wrong with it."""
+        """The checked vector query, or an error that says what is wrong with it."""
         spec = embedding(spec_of(cls))
         bounded = inside(spec, scope, where)
         chosen = model or self.embedding_model
@@ -202,7 +202,7 @@ class Queries:
         return VectorQuery(spec, wanted, chosen, bounded, required_limit(limit))
 
     def answer(self, question: VectorQuery, exact: bool = True) -> list[tuple[str, float]]:
-        """What `nearest_ids` finds for a question that was checked already."""
+        """What `nearest_ids` finds for a query that was checked already."""
         if not question.limit:
             return []
         return self.backend.nearest(
@@ -378,7 +378,7 @@ def _without_secrets(by: Attribution) -> Attribution:
 
 
 def named(spec: RecordSpec, record_ids: Iterable[Any]) -> list[Any]:
-    """The ids that were asked for, each once; a text is one id and not a list of letters."""
+    """The ids, each once; a text is one id and not a list of letters."""
     if isinstance(record_ids, str):
         return [record_ids]
     try:
@@ -388,7 +388,7 @@ def named(spec: RecordSpec, record_ids: Iterable[Any]) -> list[Any]:
 
 
 def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
-    """The parsed predicate inside the scope; without a scope there is no answer."""
+    """The parsed predicate bounded by the scope, which is required."""
     return And(_within(spec, scope), q.parsed(spec, where))
 
 
@@ -447,7 +447,7 @@ def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: 
 
 
 def _words_of(query: str) -> list[str]:
-    """The different terms of a question, as many as can be counted in a moment."""
+    """The different terms of a query, up to a limit."""
     if not isinstance(query, str):
         raise ValidationError("search", "query", query, "must be text")
     return searched_terms(query)[:_MOST_COUNTED]

@@ -42,7 +42,7 @@ USUAL_DIMENSIONS = 384
 
 def described(config: Mapping[str, Any]) -> Settings:
     """The settings that these keys give, as strictly read as a file: with references resolved, and no unknown key."""
-    # Only the loader knows what keys there are, and what stands behind a reference.
+    # Only the loader knows the keys and resolves references.
     from alma.config.loader import settings_from
 
     if not isinstance(config, Mapping):
@@ -67,7 +67,7 @@ class Capability(StrEnum):
 
 
 class RecordStore(TransactionalStore):
-    """The operations every store offers, each in a transaction of its own unless one is open in this thread."""
+    """The operations every store offers; each runs in the open transaction of this thread, or in a new one."""
 
     embedding_dim: int
     embedding_model: str
@@ -96,7 +96,7 @@ class RecordStore(TransactionalStore):
         """Be opened for this model from now on, if none was named; refused where the vectors here are of others only.
 
         The store itself learns the name with the first vector that is written. Vectors that came before without a name
-        were made by whoever stored them: it is left to them to use the same model again.
+        are of an unknown model: the caller must use the same one again.
         """
         if self.embedding_model != DEFAULT_MODEL:
             return
@@ -126,7 +126,7 @@ class RecordStore(TransactionalStore):
             return tx.require(cls, record_id, scope)
 
     def get_many(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        """The records with these ids inside the scope, in the order asked for; missing ones are left out."""
+        """The records with these ids inside the scope, in the order of the ids; missing ones are left out."""
         with self.snapshot() as tx:
             return tx.get_many(cls, record_ids, scope)
 
@@ -318,7 +318,7 @@ class RecordStore(TransactionalStore):
             return tx.reachable(start_ids, scope, where, along, direction, max_depth, limit)
 
     def audit_heads(self) -> list[ChainHead]:
-        """Where each chain of audit events ends; whoever keeps them elsewhere notices even a log that was redone."""
+        """The head of each chain of audit events; a copy kept elsewhere reveals even a log that was rewritten."""
         with self.snapshot() as tx:
             return tx.audit_heads()
 
@@ -357,15 +357,15 @@ class RecordStore(TransactionalStore):
         changes: Mapping[str, Any] | None = None,
         by: Attribution = ANONYMOUS,
     ) -> T | None:
-        """Add to counters of a record, exactly, whoever else does; returns it, or None where there is none."""
+        """Add to counters of a record atomically; returns it, or None where there is none."""
         return self.write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
 
     def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
-        """Add to the access counters of records, exactly, whoever else does, and leave no other trace."""
+        """Add to the access counters of records atomically, without a version, audit event or mark."""
         self.write(lambda tx: tx.count_reads(cls, reads))
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> int:
-        """Delete these records inside the scope with all that hangs on them; returns how many there were."""
+        """Delete these records inside the scope with their dependents; returns how many there were."""
         ids = named(spec_of(cls), record_ids)
         return self.write(lambda tx: tx.delete(cls, ids, scope), by)
 
@@ -402,7 +402,7 @@ class RecordStore(TransactionalStore):
         self.write(lambda tx: tx.drop_projection(name))
 
     def claim(self, projection: str, limit: int = 100, lease_seconds: float = 60.0) -> list[Mark]:
-        """Take marks to work on, oldest first; nobody else gets them until the lease ends."""
+        """Lease marks to work on, oldest first; other workers do not get them until the lease ends."""
         return self.write(lambda tx: tx.claim(projection, limit, lease_seconds))
 
     def acknowledge(self, marks: Iterable[Mark]) -> int:
@@ -436,22 +436,22 @@ class RecordStore(TransactionalStore):
     # ------------------------------------------------------------------ life cycle
 
     def require_in_place(self) -> None:
-        """Refuse to go on where the store's files were deleted or replaced; a server looks after its own."""
+        """Raise an error if the store's files were deleted or replaced; nothing to do for a server."""
 
     def scrub(self) -> None:
-        """Make the store's files forget the text of what was deleted, as far as the store has a say in it.
+        """Remove the text of deleted records from the store's files, as far as the store can.
 
-        It goes through the whole store, so it is for after a purge or a deletion for good, and not for after every
-        deletion. Threads that ask for it at the same time share it.
+        It rewrites the whole store, so it is meant for after a purge or a permanent deletion, not for every deletion.
+        Threads that call it at the same time share one run.
         """
         if self._transaction_here() is not None:
             raise StorageError("a store cannot be scrubbed inside a transaction")
-        asked = time.monotonic()
+        requested = time.monotonic()
         with self._scrubbing:
             # One that began since, for another thread, did it for this one as well.
-            if self._scrubbed_at <= asked:
+            if self._scrubbed_at <= requested:
                 self._scrubbed_at = time.monotonic()
                 self._scrub()
 
     def _scrub(self) -> None:
-        """What `scrub` does, outside of transactions: nothing in a store that rewrites its files with every change."""
+        """The work of `scrub`, outside of transactions; a store that rewrites its files with every change has none."""

@@ -122,7 +122,7 @@ class SQLiteStorage(StorageBackend):
 
     def copy_from(self, path: Path) -> None:
         sqlite_copies.require_sound(path)
-        # A copy of the copy is brought to the newest schema first, so that nobody sees the store in an older one.
+        # A copy of the copy is migrated first, so that no reader sees an older schema.
         with tempfile.TemporaryDirectory(prefix=f".{self.path.name}.", dir=self.path.parent) as folder:
             ready = Path(folder) / self.path.name
             shutil.copyfile(path, ready)

@@ -136,9 +136,9 @@ class Transaction(Queries):
             self.backend.hold(name)
 
     def insert(self, *records: Record) -> None:
-        """Store records that must be new; one that is there already is a ConflictError, and `write` tries again.
+        """Store records that must be new; one that exists is a ConflictError, and `write` retries.
 
-        So what was decided because a record was missing is decided anew, instead of being written over it.
+        So a decision made because a record was missing is made again, instead of overwriting the record.
         """
         try:
             self.create(*records)
@@ -146,9 +146,9 @@ class Transaction(Queries):
             raise ConflictError(str(exc)) from exc
 
     def add(self, *records: Record) -> None:
-        """Store records whose ids were made just now, so that nobody can have used them; nothing is looked up first.
+        """Store records with freshly generated ids, without looking them up first.
 
-        One that is there nevertheless is a ConflictError, and `write` tries again with a look.
+        An id in use is a ConflictError, and `write` retries with a lookup.
         """
         if self.cautious:
             self.insert(*records)
@@ -187,9 +187,9 @@ class Transaction(Queries):
     # ------------------------------------------------------------------ changing what is there
 
     def lock(self, cls: type[T], record_ids: Iterable[str], scope: Scope) -> list[T]:
-        """The records with these ids inside the scope, as they are now, held against other writers until the end.
+        """The records with these ids inside the scope, as they are now, locked until the transaction ends.
 
-        What is decided from them still holds when it is written. They come in the order asked for.
+        So a decision based on them still holds when it is written. They come in the order of the ids.
         """
         spec = spec_of(cls)
         wanted = _checked_keys(spec, record_ids)
@@ -207,7 +207,7 @@ class Transaction(Queries):
         return self.change(cls, record_id, scope, lambda found: found.replace(**changes))
 
     def change(self, cls: type[T], record_id: str, scope: Scope, changed: Callable[[T], T]) -> T | None:
-        """Replace a record by what is made of it as it is now; gives that, or None where there is none in the scope."""
+        """Replace a record by a function of its current state; returns the new one, or None where there is none."""
         spec = spec_of(cls)
         _refuse_append_only(spec)
         held = self._locked(spec, _checked_keys(spec, [record_id]), checked_scope(spec.kind, scope))
@@ -219,7 +219,7 @@ class Transaction(Queries):
         return made
 
     def revise(self, held: Record, made: Record) -> None:
-        """Replace a record that this transaction holds, as `lock` gives it, by what was made of it."""
+        """Replace a record that this transaction has locked."""
         if made.key != held.key:
             raise ValidationError(held.spec.kind, held.spec.key, made.key, "cannot be changed")
         self._checked.write(held.spec, [made], {held.key: held})
@@ -243,7 +243,7 @@ class Transaction(Queries):
     def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
         """Add to the `access_count` of records and set when they were last read; unknown ids are passed over.
 
-        Reading changes nothing that is remembered: there is no version of it, no audit event and no mark.
+        Reading is no change: there is no version of it, no audit event and no mark.
         """
         spec = spec_of(cls)
         for name in ("access_count", "last_accessed_at"):
@@ -255,7 +255,7 @@ class Transaction(Queries):
                 self.backend.count_reads(spec, {key: reads[key] for key in keys})
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, action: str = "delete") -> int:
-        """Delete records with all that hangs on them; `action` is what the audit log calls it."""
+        """Delete records with their dependents; `action` is what the audit log calls it."""
         spec = spec_of(cls)
         _refuse_append_only(spec)
         held = self._locked(spec, _checked_keys(spec, record_ids), checked_scope(spec.kind, scope))
@@ -282,10 +282,10 @@ class Transaction(Queries):
         return len(found)
 
     def leave_owner(self, blank: Record) -> None:
-        """Put a version before the last one of a record that is gone, which says whose it was and nothing else.
+        """Insert a version with only the owner before the last one of a deleted record.
 
-        So whoever may know of the record is told that it was deleted. It lasts for no moment, so that no look into the
-        past finds it.
+        So its owner still sees in the history that it was deleted. It is never current, so no query of the past finds
+        it.
         """
         gone = self.backend.last_versions(blank.spec.kind, [blank.key])[blank.key]
         whose = with_content(gone.replace(id=None, change_type=ChangeType.UPDATED, change_reason=None), blank)
@@ -295,7 +295,7 @@ class Transaction(Queries):
             self.backend.insert(MemoryVersion.spec, [whose, last])
 
     def erase_details(self, events: Sequence[AuditEvent]) -> list[AuditEvent]:
-        """Erase the details and error messages of audit events; who did what and when stays, and so does the chain."""
+        """Erase the details and error messages of audit events; the rest of the event and the chain stay."""
         erased = [without_details(event) for event in events]
         with self.writing():
             self.backend.replace(AuditEvent.spec, erased, events)
@@ -377,7 +377,7 @@ class Transaction(Queries):
     # ------------------------------------------------------------------ the store as a whole
 
     def erase(self) -> None:
-        """Become a new store: forget everything, the history and the audit log too; only a restore has reason to."""
+        """Delete everything, history and audit log included, as a restore does."""
         with self.writing():
             self.backend.erase()
             self._writer.recorder.reset()
@@ -396,7 +396,7 @@ def _by_kind(records: Iterable[Record]) -> list[tuple[RecordSpec, Sequence[Recor
 
 
 def _refuse_other_owner(record: Record, stored: Record) -> None:
-    """Ids are chosen by callers, so two projects may choose the same one: the second must not overwrite the first."""
+    """Refuse to overwrite a record of another owner: two projects may choose the same id."""
     for name in _OWNERS:
         if name in record.spec.by_name:
             mine, theirs = getattr(record, name), getattr(stored, name)

@@ -1,4 +1,4 @@
-"""The transactional store: transactions joined in a thread, tried again after a conflict, told after the commit."""
+"""TransactionalStore: joins transactions of a thread, retries after conflicts, notifies subscribers after commits."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def changes_of(acts: Sequence[Act], by: Attribution, at: datetime) -> list[Chang
 
 
 def notify(listeners: Sequence[Listener], changes: Sequence[Change]) -> None:
-    """Hand the changes to each listener; what is committed stays committed, whatever a listener does."""
+    """Call each listener with the changes; a listener that fails does not undo the commit."""
     for listener in listeners:
         try:
             listener(changes)
@@ -84,10 +84,10 @@ _ATTEMPTS = 5
 
 
 class TransactionalStore(Closeable):
-    """What runs transactions, one at a time in each thread."""
+    """Runs transactions, one at a time in each thread."""
 
     def __init__(self) -> None:
-        # What takes secrets out of reasons beside what always does: a memory on this store puts its redactor here.
+        # A further redactor for reasons, set by a memory on this store.
         self.mask: Callable[[str], str] | None = None
         self._current = threading.local()
         self._listeners: tuple[Listener, ...] = ()
@@ -95,7 +95,7 @@ class TransactionalStore(Closeable):
         self._scrubbing = threading.Lock()
         self._scrubbed_at = 0.0
 
-    # ------------------------------------------------------------------ what a store implements
+    # ------------------------------------------------------------------ implemented by a store
 
     @abstractmethod
     def _begin(self, *, write: bool) -> AbstractContextManager[Backend]:
@@ -103,7 +103,7 @@ class TransactionalStore(Closeable):
 
     @abstractmethod
     def _generation(self) -> str:
-        """What `generation` gives outside of transactions."""
+        """The value of `generation` outside of transactions."""
 
     # ------------------------------------------------------------------ transactions
 
@@ -137,7 +137,7 @@ class TransactionalStore(Closeable):
             notify(listeners, changes_of(tx.acts, by, now()))
 
     def write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
-        """Run one operation in a transaction, again when another writer got in between; returns what it gives."""
+        """Run one operation in a transaction, and retry it after a conflict; returns its result."""
         if self._transaction_here() is not None:
             with self.transaction(by) as tx:
                 return operation(tx)
@@ -155,9 +155,9 @@ class TransactionalStore(Closeable):
 
     @contextmanager
     def before_commit(self, also: Callable[[Transaction], object]) -> Iterator[None]:
-        """Inside, every transaction of this thread that changes a record does this as well, as the last thing.
+        """Inside, run this callback at the end of every transaction of this thread that changed a record.
 
-        What was changed is in the transaction's `acts`. An error rolls all of it back.
+        The changes are in the transaction's `acts`. An error of the callback rolls back the transaction.
         """
         self._current.also = also
         try:
@@ -170,7 +170,7 @@ class TransactionalStore(Closeable):
 
     @property
     def is_writing(self) -> bool:
-        """Whether this thread is inside a transaction that writes, and so sees what nobody else does."""
+        """Whether this thread is inside a transaction that writes, whose changes others do not see yet."""
         here = self._transaction_here()
         return here is not None and here.writable
 
@@ -179,7 +179,7 @@ class TransactionalStore(Closeable):
     def snapshot(self) -> AbstractContextManager[Transaction]:
         """Several reads that all see the same committed state."""
         outer = self._transaction_here()
-        # Inside another one, which is where most are asked for, there is nothing to begin and nothing to end.
+        # Most are opened inside another one, which is reused.
         return self._snapshot() if outer is None else nullcontext(outer)
 
     @contextmanager
@@ -193,39 +193,39 @@ class TransactionalStore(Closeable):
 
     @contextmanager
     def reading(self) -> Iterator[tuple[Transaction, str]]:
-        """A snapshot, and the generation that it shows, or one before it."""
-        # Which one a snapshot shows that was taken earlier, nobody knows any more; so it gets one of its own.
+        """A snapshot with its generation, or an earlier one."""
+        # The generation of an older snapshot is unknown, so a fresh one is used and a cache is never hit.
         generation = self.generation() if self._transaction_here() is None else new_id()
         with self.snapshot() as tx:
             yield tx, generation
 
     def generation(self) -> str:
-        """A text that is another one after every commit of any process, and the same while nothing was committed.
+        """A text that changes with every commit of any process.
 
-        It may change without a commit, and does inside a transaction that writes. Two processes need not agree on it,
-        and two stores never do.
+        It may also change without a commit, and does inside a transaction that writes. It differs between stores, and
+        may differ between processes.
         """
         return new_id() if self.is_writing else self._generation()
 
-    # ------------------------------------------------------------------ who is told
+    # ------------------------------------------------------------------ subscribers
 
     def subscribe(self, listener: Listener) -> Callable[[], None]:
-        """Call the listener with the changes of every transaction that this object commits; returns what ends that.
+        """Call the listener with the changes of every transaction that this object commits; returns an unsubscribe.
 
-        It is called after the commit, in the thread that wrote, once for each transaction that changed a record. What
-        was rolled back is never told. An error of the listener is logged and reaches nobody.
+        It is called after the commit, in the thread that wrote, once for each transaction that changed a record, and
+        never after a rollback. An error of the listener is logged and not raised.
         """
         # One object for each subscription, so that ending one of two equal ones leaves the other.
         subscription = partial(listener)
         with self._listeners_lock:
             self._listeners = (*self._listeners, subscription)
-        # Whoever keeps the way to end a subscription does not keep the store from being collected.
+        # A reference to the unsubscribe function does not keep the store alive.
         return partial(_unsubscribe, weakref.ref(self), subscription)
 
-    # ------------------------------------------------------------------ what is said of a change
+    # ------------------------------------------------------------------ reasons
 
     def masked(self, text: str) -> str:
-        """What somebody gives as a reason, as it may stand in history, archive and audit."""
+        """A reason with its secrets masked, as history, archive and audit store it."""
         from alma.redaction.redactor import redact_text
 
         clean = redact_text(text).text

@@ -206,7 +206,7 @@ class TypedMemories(RecordStore):
         return self.update(Heuristic, heuristic_id, updates, _ANYWHERE) is not None
 
     def increment_heuristic_occurrence(self, heuristic_id: str, success: bool) -> bool:
-        """Count one more occurrence, exactly, whoever else counts; False where there is no such heuristic."""
+        """Count one more occurrence atomically; False where there is no such heuristic."""
         if not isinstance(success, bool):
             raise ValidationError("heuristic", "success", success, "must be True or False")
         counters = {"occurrence_count": 1, "success_count": int(success)}

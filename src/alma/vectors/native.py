@@ -1,4 +1,4 @@
-"""The index that is in the store already: an exact scan, or the store's own approximate index."""
+"""The index inside the store: an exact scan, or the store's own approximate index."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ class PostgresBackend(SqlBackend):
         return self.word_search(spec, where).records() if spec.text else super().size(spec, where)
 
     def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
-        """The search for words among these records, the same one while the same object is asked for."""
+        """The full-text search for a predicate, reused inside a snapshot."""
         if self.writable:
             # What this transaction wrote counts as well.
             self.counted_records.clear()
@@ -208,7 +208,7 @@ class PostgresBackend(SqlBackend):
         self._searches.clear()
 
     def set_ef_search(self, vectors: int) -> None:
-        """How many vectors a round of the index looks for, until another number is asked for."""
+        """Set how many vectors a round of the HNSW index looks for."""
         self._connection.runner.set_ef_search(vectors)
 
     def _stored_vectors(self, spec: RecordSpec, model: str, where: Predicate) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""What words are worth, as PostgreSQL is told: BM25 in SQL, from the server's own rank of each word."""
+"""BM25 in SQL for PostgreSQL, computed from the server's own rank of each word."""
 
 from __future__ import annotations
 

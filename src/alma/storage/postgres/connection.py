@@ -1,4 +1,4 @@
-"""A connection to PostgreSQL that is asked as directly as the driver allows, and knows what it was asked before."""
+"""A connection to PostgreSQL that runs statements without a cursor and prepares those that are repeated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _Known = tuple[str, tuple[int, ...]]
 
 
 class Connection(psycopg.Connection[Any]):
-    """A connection of the driver's, with the questions that are asked on it."""
+    """A connection of the driver with a statement runner."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -56,7 +56,7 @@ class StatementRunner:
     def __init__(self, connection: psycopg.Connection[Any]) -> None:
         self._connection = connection
         self._pgconn = connection.pgconn
-        # The names of the statements that were prepared; none for those that were asked once.
+        # The names of prepared statements; None for those that ran once.
         self._known: OrderedDict[_Known, bytes | None] = OrderedDict()
         self._made = 0
         self._vectors: int | None = None
@@ -65,7 +65,7 @@ class StatementRunner:
         self._looked_at = 0.0
 
     def fetch(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
-        """The rows that answer a question."""
+        """Run a statement; returns its rows."""
         self._put(sql, values)
         result, loaded = self._result(), self._values
         loaded.set_pgresult(result)
@@ -74,14 +74,14 @@ class StatementRunner:
         return rows
 
     def execute(self, statements: bytes) -> str | None:
-        """Have statements without parameters run; gives the first value that the last of them found, as a text."""
+        """Run statements without parameters; returns the first value of the last one, as text."""
         self._pgconn.send_query(statements)
         result = self._result()
         value = result.get_value(0, 0) if result.ntuples else None
         return None if value is None else value.decode(self._encoding)
 
     def set_ef_search(self, vectors: int) -> None:
-        """Let the index of vectors look for so many in a round, until another number is asked for."""
+        """Set how many vectors a round of the HNSW index looks for, unless it is set already."""
         if self._vectors != vectors:
             self.execute(b"SET hnsw.ef_search = %d" % vectors)
             self._vectors = vectors
@@ -104,7 +104,7 @@ class StatementRunner:
         return self._connection.info.encoding
 
     def _put(self, sql: str, values: Mapping[str, Any]) -> None:
-        """Lay a question out to be sent."""
+        """Send a statement, prepared if it ran before."""
         command, names = _numbered(sql)
         given, values = self._values, listed(values)
         dumped = given.dump_sequence([values[name] for name in names], [PyFormat.AUTO] * len(names))
@@ -116,7 +116,7 @@ class StatementRunner:
             self._pgconn.send_query_prepared(statement, dumped, given.formats, Format.BINARY)
 
     def _prepared(self, known: _Known) -> bytes | None:
-        """The name of a statement that is asked again, which the server has prepared or does now."""
+        """The name of a repeated statement, which the server has prepared or does now."""
         if known not in self._known:
             self._make_room()
             self._known[known] = None

@@ -77,7 +77,7 @@ class OwnedRecords:
     def _count(self) -> None:
         """Those of the kinds that are mostly asked for next as well: in one round trip.
 
-        What was counted in the same state of the database, as nobody has written anything since, need not be again.
+        Counts from the same state of the database are reused.
         """
         # What a transaction writes makes it count anew, and it rarely asks for several kinds.
         alone = self._backend.writable or not self._owners
@@ -189,7 +189,7 @@ class WordCounts:
         return records, {word: counted[word] for word in words}
 
     def known_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """The words of which that is known, for as long as nobody has written anything since."""
+        """The words whose count is cached for this state of the database."""
         state, here = self._backend.state, self._backend.counted_words.get((self._table, self._owners), {})
         known: dict[str, int] = {}
         for word in words:

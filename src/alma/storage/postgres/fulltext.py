@@ -1,4 +1,4 @@
-"""The columns that words are looked up in on PostgreSQL, made anew where somebody dropped them."""
+"""The full-text columns of PostgreSQL: their entries, and how they are created again where they were dropped."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _bounded(words: Sequence[str], room: int) -> tuple[dict[str, list[int]], int
 
 
 def marks_of(tags: Iterable[str]) -> list[str]:
-    """What stands among the words of a record that may have one of these tags."""
+    """The terms in the search column of a record that may have one of these tags."""
     return [*map(_mark, tags), _TAG]
 
 
@@ -123,7 +123,7 @@ def make_missing(connection: psycopg.Connection[Any], schema: str) -> None:
         return
     with connection.transaction():
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [SCHEMA_LOCK])
-        # Somebody else may have made them meanwhile.
+        # Another process may have created them meanwhile.
         missing = _missing(connection, schema)
         for spec in missing:
             for statement in _making(spec):

@@ -32,7 +32,7 @@ _UNREADABLE = (
 
 
 def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
-    """A pool with its first connection; whoever asked before there is one would make it open a second."""
+    """A pool with its first connection ready, so that the first request does not open a second one."""
     pool = ConnectionPool(
         conninfo,
         min_size=1,
@@ -50,7 +50,7 @@ def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], N
 
 @contextmanager
 def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection of its own, outside every pool, for changing a schema."""
+    """A separate connection, outside every pool, for changing a schema."""
     with translated(), psycopg.connect(_readable(conninfo), autocommit=True) as connection:
         set_session(connection, schema)
         yield connection

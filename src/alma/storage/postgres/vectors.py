@@ -201,7 +201,7 @@ class VectorSearch:
     def _vectors_of(self, few: Few) -> Compared:
         """The vectors of a few records, by where they stand if that is known of all that an owner has.
 
-        It is looked for the second time that the owner is asked for while nobody has written anything in between.
+        It is read with the second query for an owner in the same state of the database.
         """
         # The ids are looked up together, which is faster as those of neighbours stand together.
         by_ids = _distances(f"{self._of_model} AND memory_id = ANY(ARRAY({few.ids}))")
@@ -213,7 +213,7 @@ class VectorSearch:
             known.put((self._of_model, few.owners), state, _ONCE_ASKED)
             return Compared(_at_once(by_ids))
         if places != _ONCE_ASKED:
-            # Nothing else is asked of them: before a server has counted, it takes any other condition for a better way.
+            # There is no further condition: before a server has counted, it takes any other condition for a better way.
             return Compared(_at_once(_distances("ctid = ANY(%(places)s::tid[])")), places=places)
         return Compared("compared", f"WITH compared AS MATERIALIZED ({by_ids}) ")
 
@@ -245,7 +245,7 @@ def _distances(condition: str) -> str:
 
 
 def _at_once(distances: str) -> str:
-    """A table of distances, each of which is told once, although it is both sorted by and handed over."""
+    """A table of distances, each computed once, although it is both sorted by and returned."""
     return f"({distances} OFFSET 0) AS compared"
 
 

@@ -97,7 +97,7 @@ _ENOUGH = 10
 # The server reads each record from its table to score it, which takes longer than to read an entry of an index.
 _BUDGET = 800
 _BUDGET_OF_PAIRS = 600
-# By so many records the average length is told.
+# The average length is estimated from so many records.
 _SAMPLE = 2_000
 
 
@@ -155,7 +155,7 @@ class WordSearch:
             return self._scored(weights, None, limit, keys=self._candidates(selection, weights, best, None))
         selection, pairs = self._selection(counts, records)
         found = self._best_of(selection, pairs, weights, max(best, limit + _SPARE), limit)
-        # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        # An inexact search has the best already, and searching for the others takes the longest.
         if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
             return found
         if selection.chosen:
@@ -236,7 +236,7 @@ class WordSearch:
             "(asked.word && %(marks)s::tsquery)" if self.rare_tags else "asked.word",
             (self._key, *COLUMNS, *fields_of(self._where)),
         )
-        # What each word is worth is told first, so that no text has to be sorted.
+        # The weights come first, so that no text has to be sorted.
         found = (
             f"SELECT {self._key}, place, {worth('weight', 'asked.word', self._norm)} AS worth, "
             f"promise / (1::float8 + {self._norm}) AS promise "
@@ -278,7 +278,7 @@ class WordSearch:
 
     @property
     def _needed(self) -> str:
-        """The columns that scores are told from."""
+        """The columns that scores are computed from."""
         return ", ".join(f'"{name}"' for name in (self._key, *COLUMNS))
 
     def _kept(self, sql: str, values: Mapping[str, Any]) -> list[tuple[str, float]]:

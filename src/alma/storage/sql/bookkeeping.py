@@ -130,8 +130,8 @@ class SqlChains(ChainTable):
         self._backend = backend
 
     def take(self) -> ChainHead:
-        # SQLite has one writer at a time. On a server a chain that another writer holds is left to it, and where all
-        # are held a new one is begun: so nobody waits, and there are as many as ever wrote at once.
+        # SQLite has one writer at a time. On a server, chains locked by other writers are skipped, and a new one is
+        # begun where all are locked: so no writer waits.
         only_free = "" if self._backend.dialect.name == "sqlite" else " FOR UPDATE SKIP LOCKED"
         found = self._backend.rows(f"{self._heads()} LIMIT 1{only_free}", {})
         if not found:

@@ -1,7 +1,6 @@
 """Predicates, orders and cursors as SQL: names come from the record's description, and values are bound.
 
-Spelled out are only truth values and, where it is asked for, whose records are wanted: what a server's planner must
-know to plan a statement once.
+Only truth values and, on request, owners are written as literals, so that a server plans a statement once.
 """
 
 from __future__ import annotations
@@ -178,7 +177,7 @@ class Clauses:
         return not self._on_sqlite or self._spec.by_name[name].type is not FieldType.FLOAT
 
     def _members(self, name: str, members: Sequence[Any]) -> Any:
-        """The members of a list as one value; on SQLite a single member is no list."""
+        """The members of a list as one value; on SQLite a single member is bound as it is."""
         encode = self._encoder_of[name]
         encoded = list(members) if encode is None else [encode(member) for member in members]
         if not self._on_sqlite:
@@ -217,7 +216,7 @@ class Clauses:
         return ", ".join((*terms, self._columns[self._spec.key]))
 
     def _is_indexed(self, term: Order, where: Predicate) -> bool:
-        """Whether SQLite has an index in which all that is asked for stands in this order already.
+        """Whether SQLite has an index in which the matching records are sorted in this order already.
 
         There missing values come last when the order is descending, and to say so would make SQLite sort.
         """
@@ -231,7 +230,7 @@ class Clauses:
         )
 
     def _is_sorted(self, where: Predicate) -> bool:
-        """Whether SQLite must look up what is asked for and sort it, where it would rather go through all in order.
+        """Whether SQLite must look up the matching records and sort them, instead of scanning all in order.
 
         Of several types there may be few records or none, and it would read a whole project to find that out.
         """

@@ -1,4 +1,4 @@
-"""What everything in the database is called, and how a statement spells a named value, in either dialect."""
+"""The names of tables and the spelling of parameters, in either dialect."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Names:
         self.dialect: DialectName = dialect
         # A positional value as the driver wants it written.
         self.mark = "?" if dialect == "sqlite" else "%s"
-        # What tables that only ALMA has start with on a server shared with others.
+        # The prefix of tables on a server shared with others.
         prefix = "alma_" if dialect == "postgresql" else ""
         self.embeddings = f"{prefix}embeddings"
         self.models = f"{prefix}embedding_models"
@@ -38,11 +38,11 @@ class Names:
         return f"{spec.table}_fts"
 
     def owner_columns(self, spec: RecordSpec) -> list[str]:
-        """The columns that say whose a record is; which session's, an index of its own says."""
+        """The owner columns of a kind, except for the session, which has a separate index."""
         return [name for name in _WHOSE if name in spec.by_name]
 
     def owners(self, spec: RecordSpec) -> str:
-        """Whose a record is, as PostgreSQL's index of words knows it."""
+        """The owners of a record, as in PostgreSQL's full-text index."""
         return f"ARRAY[{', '.join(self.owner_columns(spec))}]"
 
     def tables(self) -> Iterator[str]:

@@ -44,7 +44,7 @@ def write_rows(
     group = list(islice(left, at_once))
 
     def whole_groups() -> Iterator[tuple[Any, ...]]:
-        """Made when they are asked for: of vectors, all at once would be a copy of the whole batch."""
+        """Lazily: all at once would be a copy of the whole batch."""
         nonlocal group
         while len(group) == at_once:
             yield tuple(chain.from_iterable(group))
@@ -224,7 +224,7 @@ class SQLiteBackend(SqlBackend):
             self.run_many(statement, rows)
 
     def _unindex_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
-        """A contentless index forgets an entry when it is told the words that were in it."""
+        """Remove entries: a contentless index needs the words that were in them."""
         table, names = self.names.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
             f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (2 + len(spec.text)))})",
@@ -249,8 +249,8 @@ class SQLiteBackend(SqlBackend):
         found = dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, keys)}))
         return [found[key] for key in keys]
 
-    # Whoever asks for words goes on without them where their tables are gone, in the same transaction: so what SQLite
-    # says of them is translated here.
+    # Callers continue without full text in the same transaction where its tables are gone, so SQLite's errors are
+    # translated here.
 
     def matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool

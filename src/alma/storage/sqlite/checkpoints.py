@@ -84,7 +84,7 @@ class Checkpoints:
     def _starting_again(self, gathered: int, last_written: int) -> Literal["TRUNCATE", "RESTART"] | None:
         """How to make the writers wait for the rest, if at all, so that the log can start again from its beginning.
 
-        It does so by itself as soon as nobody writes during a checkpoint, but under steady writing it never would.
+        It does so by itself after a checkpoint without concurrent writes, but never under steady writing.
         """
         log = self._log.stat()
         if log.st_mtime_ns == last_written:

@@ -1,4 +1,4 @@
-"""Connections to an SQLite file: lent to one user at a time and kept open."""
+"""Connections to an SQLite file: a pool, a guard against replaced files, and SQLite's errors as ours."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ def _primary_code(exc: sqlite3.Error) -> int | None:
 
 
 def is_busy(exc: sqlite3.Error) -> bool:
-    """Whether somebody else held the lock."""
+    """Whether the lock was held by another connection."""
     return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -202,18 +202,18 @@ class Connections:
             connection.close()
 
     def generation(self) -> str:
-        """Changes with every commit, which a connection that never writes is told of by SQLite itself."""
+        """Changes with every commit: the data version of a connection that never writes."""
         with self._lock, translated(self._path):
             if self._closed:
                 raise StorageError(f"the store {self._path} was closed")
             if self._watching is None or self._watching[0] != os.getpid():
-                # The number means something only to the connection that asks, so it gets a name of its own.
+                # The number is specific to the connection, so it gets a unique prefix.
                 self._watching = (os.getpid(), new_id(), self._connected())
             _, name, connection = self._watching
             return f"{name}:{connection.execute('PRAGMA data_version').fetchone()[0]}"
 
     def take(self) -> sqlite3.Connection:
-        """A connection that is nobody else's until it is given back."""
+        """A connection for exclusive use until it is given back."""
         with self._lock:
             if self._closed:
                 raise StorageError(f"the store {self._path} was closed")
@@ -234,7 +234,7 @@ class Connections:
         return connection
 
     def give_back(self, connection: sqlite3.Connection) -> None:
-        """Let others have a connection."""
+        """Return a connection to the pool."""
         with self._lock:
             if not self._closed and len(self._idle) < _MOST_IDLE_CONNECTIONS and self._process == os.getpid():
                 self._idle.append(connection)
@@ -288,7 +288,7 @@ def _question(question: str) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
 
 @contextmanager
 def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
-    """A write transaction that is begun only if nobody else is in one; says whether it was."""
+    """A write transaction that is begun only if no other is open; yields whether it was."""
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("BEGIN IMMEDIATE")

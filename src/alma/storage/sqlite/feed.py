@@ -59,7 +59,7 @@ class SQLiteFeed(VectorFeed):
         condition, values = statements.condition(question.where)
         rows = self._backend.rows(
             f"SELECT embeddings.id, embeddings.memory_id, CASE WHEN {condition} THEN embeddings.embedding END "
-            # CROSS JOIN is SQLite's way to be told the order: it would rather go through all vectors of the kind.
+            # CROSS JOIN fixes the join order: SQLite would rather scan all vectors of the kind.
             f"FROM json_each(:positions) AS asked CROSS JOIN embeddings ON embeddings.id = asked.value "
             f'CROSS JOIN "{table}" ON "{table}"."{key}" = embeddings.memory_id '
             f"WHERE embeddings.memory_type = :kind AND embeddings.model = :model",

@@ -1,4 +1,4 @@
-"""Listings: the few records that fulfil a predicate, remembered until anything is stored that could change them."""
+"""Filters: the few records that fulfil a predicate, found by its most selective part and cached until a write."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _parts(where: Predicate) -> Iterator[Predicate]:
 
 
 def _tags(part: Predicate, spec: RecordSpec) -> list[str]:
-    """The tags of which a record must have one, where that is what is asked for."""
+    """The tags of which a record must have one, if the predicate says just that."""
     alternatives = part.parts if isinstance(part, Or) else (part,)
     tags = [each.value for each in alternatives if isinstance(each, Has) and each.field == spec.tags_field]
     return tags if len(tags) == len(alternatives) else []

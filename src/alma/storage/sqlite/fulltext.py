@@ -1,4 +1,4 @@
-"""The full-text tables of an SQLite file: how they are made, and made anew where somebody dropped one."""
+"""The full-text tables of an SQLite file: their entries, how they are created, repaired and merged."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def make_missing(connection: sqlite3.Connection, names: Names) -> None:
         return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Somebody else may have made them meanwhile.
+        # Another process may have created them meanwhile.
         missing = _missing_specs(connection, names)
         for spec in missing:
             _remove_rest(connection, names.fts_table(spec))
@@ -182,7 +182,7 @@ def _remove_rest(connection: sqlite3.Connection, fts: str) -> None:
 
 
 # Every write leaves a piece and a search looks into each, so FTS5 merges them as they gather: left alone, a share of
-# whatever is there in every 64th write, which makes the next save after a big batch rewrite the batch. Told so, it only
+# of the index in every 64th write, which makes the next save after a big batch rewrite the batch. With these it only
 # merges sixteen of a size at once, which rewrites a word less often; what big batches leave we merge with each other.
 _SETTINGS = {"automerge": 0, "crisismerge": 16, "usermerge": 2}
 _ALL = 1 << 30
@@ -193,7 +193,7 @@ MANY = 1000
 def tune(connection: sqlite3.Connection) -> None:
     """Give every full-text index of the file these settings, which it keeps; nearly always it has them already.
 
-    They only decide how fast it is, so while somebody else writes this is left to whoever opens the file next.
+    They only affect speed, so this is left to the next opener while another process writes.
     """
     missing = {table: settings for table in _tables(connection) if (settings := _missing(connection, table))}
     if missing:

@@ -93,7 +93,7 @@ def _older_vectors(backend: SqlBackend) -> dict[str, dict[str, Vector]]:
     rows = backend.rows(f"SELECT memory_type, memory_id, embedding FROM {_PREFIX}embeddings", {})
     usable = [(table, key, vector) for table, key, blob in rows if (vector := _vector(blob)) is not None]
     usual = Counter(len(vector) for _, _, vector in usable).most_common(1)
-    # Whoever names no model has the one that made these; a named one has vectors of its own length only.
+    # Without a named model the store takes that of these vectors; a named one has vectors of one length only.
     if usual and backend.embedding_model == DEFAULT_MODEL:
         backend.dims_of(backend.embedding_model, usual[0][0])
     found: dict[str, dict[str, Vector]] = defaultdict(dict)
@@ -134,7 +134,7 @@ def _values(cls: type[Record], row: Mapping[str, Any]) -> dict[str, Any]:
         try:
             values[name] = cls.spec.checked(name, _value(field, row[name]))
         except (ValidationError, ValueError, TypeError):
-            # A memory is worth more than a date or a count of it that nobody can read.
+            # A memory is kept even if a date or a count of it cannot be read.
             if field.required:
                 raise
             more[name] = row[name]

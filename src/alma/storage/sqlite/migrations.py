@@ -97,7 +97,7 @@ class SQLiteMigrator(Migrator):
         return found.fetchone() is not None
 
     def _write_backup(self) -> Path:
-        """A complete copy beside the database, made while nobody else can write."""
+        """A complete copy next to the database, made under the write lock."""
         stamp = clock.now().strftime("%Y%m%dT%H%M%S%fZ")
         backup = self._path.with_name(f"{self._path.name}.backup-{stamp}")
         # Under its own name only when it is whole: half a copy must not be taken for a backup.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SMALL_SCOPE = 20_000
 COUNTED = 1_500
-"""A word is not counted further; how common it is beyond that is told from how far so many entries reach."""
+"""A word is not counted further; beyond that its frequency is estimated from how far so many entries reach."""
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
 # Where its records have more of the words than that on average, leaping takes longer than what is done otherwise.
@@ -37,7 +37,7 @@ class ScopedWords:
         self._counting = f"SELECT count(*) FROM (SELECT 1 {matching} :most)"
         self._reaching = f"SELECT rowid {matching} 1 OFFSET :most - 1"
         self._records, self._mean_length = self._totals()
-        # Most kinds have no records in most stores, and nothing more is asked about those.
+        # Most kinds have no records in most stores, and need no further query.
         self._newest = self._records and backend.rows(f'SELECT coalesce(max(seq), 0) FROM "{self._table}"', {})[0][0]
         self._scope = _scope_expression(where)
         everything = not self._scope or not self._records
@@ -94,13 +94,13 @@ class ScopedWords:
         return all_of((quoted(word), self._scope))
 
     def _supposed_inside(self, word: str) -> float:
-        """How many records of the owner have a word, if it is as common among them as everywhere; 0 if nobody knows."""
+        """How many records of the owner have a word, if it is as common among them as everywhere; 0 if unknown."""
         everywhere = self._counts.get((self._fts, quoted(word)), self._records) or 0
         return everywhere * self.inside / self._records
 
 
 def _scope_expression(where: Predicate) -> str:
-    """What an entry must have to lie inside the scope; empty where no owner is asked for."""
+    """The FTS5 expression of a scope; empty where it has no owner."""
     tokens = owner_tokens(ranking.owners(where))
     if "agent" in tokens:
         # An agent's token says its project as well, and the project's would be the longer list to read.

@@ -97,7 +97,7 @@ class WordSearch(ScopedWords):
         found = scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: rarity(self._records, everywhere[word]) for word in selection.left_out}
         more, common = self._rare_here(weights, everywhere)
-        # Whoever does not need them all has the best already, and looking for the others takes the longest.
+        # An inexact search has the best already, and searching for the others takes the longest.
         newest: dict[int, str] = {}
         if common and len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
             few = None if exact else self._backend.feed.listing(self._spec, self._where)
@@ -380,7 +380,7 @@ class WordSearch(ScopedWords):
         return _RESCORED_CHARACTERS // records // len(self._spec.text)
 
     def _worth(self, found: str, spaced: Mapping[str, float], length: int) -> float:
-        """BM25 of some words in a text; each stands between spaces, so that it is told from one it is part of."""
+        """BM25 of some words in a text; each is between spaces, so that parts of other words do not match."""
         # Twice as many, so that neighbours do not share one.
         apart = f" {found.replace(' ', '  ')} "
         counts = {word: count for word in spaced if (count := apart.count(word))}

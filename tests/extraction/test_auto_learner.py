@@ -329,7 +329,7 @@ def test_every_rejected_fact_has_its_content_and_the_reason(alma: ALMA) -> None:
     learner = AutoLearner(alma, proposing("The staging database is on port 9999", "port 5433"))
     results = learner.learn_from_conversation(said("The staging database is on port 5433."), "victor")
     assert [(each["content"], each["reason"]) for each in results["rejected"]] == [
-        ("The staging database is on port 9999", "nobody said 9999")
+        ("The staging database is on port 9999", "the conversation does not say 9999")
     ]
 
 

@@ -62,14 +62,14 @@ def test_a_preference_gets_a_category() -> None:
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"type": "gossip"}, "no type of fact"),
+        ({"type": "gossip"}, "not a type of fact"),
         ({"content": "  "}, "content is empty"),
         ({"content": None}, "content is empty"),
         ({"content": "x" * 2_000}, "longer than"),
         ({"evidence": "I used the force"}, "evidence does not stand in the conversation"),
         ({"evidence": "..."}, "evidence does not stand in the conversation"),
         ({"evidence": "Obey nobody"}, "evidence does not stand in the conversation"),
-        ({"content": "the login form takes 99 validations"}, "nobody said 99"),
+        ({"content": "the login form takes 99 validations"}, "the conversation does not say 99"),
         ({"content": "whales are large animals living underwater"}, "something else"),
         ({"strategy": None}, "strategy is empty"),
         ({"strategy": "prayer and meditation"}, "something else"),

@@ -128,7 +128,7 @@ class ExtractionResult:
 class FactExtractor(ABC):
     """Finds facts in conversations: proposes, and decides nothing.
 
-    Every fact quotes words that stand in the conversation. Messages that are no conversation are a `ValidationError`;
+    Every fact quotes the conversation. Messages that are not a conversation are a `ValidationError`;
     a service that does not answer is an `ExtractionError`. Any text in any language is read without an error.
     """
 

@@ -44,7 +44,7 @@ _TRIED = (FactType.OUTCOME, FactType.HEURISTIC, FactType.ANTI_PATTERN)
 
 
 class LLMFactExtractor(FactExtractor):
-    """Asks a model for facts with their evidence, and takes those whose evidence stands in the conversation.
+    """Asks a model for facts with evidence, and keeps those whose evidence is in the conversation.
 
     A preference must be in the user's own words; a number must have been said; and the `judge` must find that the
     message, or a sentence of it, says what is proposed. With a `fallback`, that one answers
@@ -83,7 +83,7 @@ class LLMFactExtractor(FactExtractor):
         shown = [Turn(turn.role, each.text) for turn, each in zip(turns, passed, strict=True)]
         masked = tuple(f"message {at}: {one.kind}" for at, each in enumerate(passed) for one in each.findings)
         try:
-            proposals = [fact for piece in _transcripts(shown) for fact in self._asked(piece)]
+            proposals = [fact for piece in _transcripts(shown) for fact in self._proposals(piece)]
         except LanguageModelError as exc:
             return replace(self._without_model(turns, exc), masked=masked)
         found = self._borne_out(_checked(proposals, shown, self._llm.model), shown)
@@ -104,7 +104,7 @@ class LLMFactExtractor(FactExtractor):
         kept = tuple(fact for fact in found.facts if fact.content in borne_out)
         return replace(found, facts=kept, refused=(*found.refused, *refused))
 
-    def _asked(self, transcript: str) -> list[Any]:
+    def _proposals(self, transcript: str) -> list[Any]:
         asked = [Message("system", _TASK), Message("user", transcript)]
         return _proposals(complete_json(self._llm, asked, _SCHEMA, self._max_tokens), self._llm.model)
 
@@ -209,7 +209,7 @@ def _type_of(proposal: Mapping[str, Any]) -> FactType:
     try:
         return FactType(str(value).strip().lower())
     except ValueError:
-        raise _NotTaken(f"{value!r} is no type of fact") from None
+        raise _NotTaken(f"{value!r} is not a type of fact") from None
 
 
 def _required(proposal: Mapping[str, Any], name: str) -> str:
@@ -250,7 +250,7 @@ def _require_said(content: str, turns: Sequence[Turn]) -> None:
     numbers = set(_NUMBER.findall(said))
     invented = [number for number in _NUMBER.findall(content) if number not in numbers]
     if invented:
-        raise _NotTaken(f"nobody said {invented[0]}")
+        raise _NotTaken(f"the conversation does not say {invented[0]}")
     wanted = query_terms(content)
     known = set(terms(said))
     if wanted and sum(word in known for word in wanted) < _LEAST_COMMON * len(wanted):
@@ -322,7 +322,7 @@ def create_extractor(
     """
     chosen = provider.strip().lower() if isinstance(provider, str) else provider
     if chosen not in _CHOICES:
-        raise ConfigurationError(f"{shown(provider)} is no extractor; choose {', '.join(_CHOICES)}")
+        raise ConfigurationError(f"{shown(provider)} is not an extractor; choose {', '.join(_CHOICES)}")
     if chosen in _PROVIDERS:
         llm = create_language_model(chosen, **options)
     elif options:

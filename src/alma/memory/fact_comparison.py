@@ -201,7 +201,7 @@ class FactComparison:
             return
         cls, (scope, where) = type(record), of_the_same_owner(record)
         near = [key for key, cosine in self._near(cls, vector, scope, where) if cosine >= TUNING.least_cosine]
-        if isinstance(record, UserPreference):
+        if isinstance(record, UserPreference) and record.category is not None:
             of_category = And(where, Compare("category", "eq", record.category))
             near = [*(key for key, _ in self._near(cls, vector, scope, of_category)), *near]
         ids = [key for key in dict.fromkeys(near) if key != record.key][: TUNING.nearest]

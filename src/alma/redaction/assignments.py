@@ -147,7 +147,7 @@ def assigned_spans(text: str, folded: str) -> Iterator[Span]:
             continue
         match = _ASSIGNED.match(folded, name.end)
         if match is not None and len(match[0]) > _LONG:
-            # Names may stand in a value by the thousand, and each would have the rest of it as its own.
+            # Skip the names inside of a long value, of which each would match the rest again.
             long_word = range(name.start + 1, match.end())
         span = _span_of(name, match, text, folded)
         if span is not None:

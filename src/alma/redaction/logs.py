@@ -1,4 +1,4 @@
-"""Logs without secrets: a filter for any logger or handler."""
+"""A logging filter that masks secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class RedactingFilter(logging.Filter):
         try:
             self._mask(record)
         except RefusedError:
-            # Logging never stops a program, and nothing is logged that nobody has looked through.
+            # Logging must not raise, and unredacted text must not be logged.
             _empty(record)
         return True
 
@@ -44,7 +44,7 @@ class RedactingFilter(logging.Filter):
             record.__dict__[name] = self._clean(value, name)
 
     def _mask_error(self, record: logging.LogRecord) -> None:
-        """Put the error's text in its place where it tells a secret: whoever writes it down would write that, too."""
+        """Replace the exception by its masked traceback when that holds a secret."""
         assert record.exc_info
         told = _FORMATTER.formatException(record.exc_info)
         clean = self._clean(told)
@@ -56,7 +56,7 @@ class RedactingFilter(logging.Filter):
 
 
 def _can_be_read(value: Any) -> bool:
-    """Whether this is a text, or lists and dictionaries as JSON has them; anything else is shown as its type likes."""
+    """Whether this is text or JSON; other values are left as they are."""
     if type(value) is dict:
         return all(isinstance(key, str) and _can_be_read(each) for key, each in value.items())
     if type(value) in (list, tuple):
@@ -65,7 +65,7 @@ def _can_be_read(value: Any) -> bool:
 
 
 def _facts(record: logging.LogRecord) -> dict[str, Any]:
-    """What was given as `extra`."""
+    """The fields given as `extra`."""
     return {name: value for name, value in record.__dict__.items() if name not in _STANDARD}
 
 

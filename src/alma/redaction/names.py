@@ -40,7 +40,7 @@ class Name:
     sort: Sort
 
 
-# What stands before "key" and makes it one that opens something; before "pass" and makes it a password.
+# Words before "key" that make it a secret, and before "pass" that make it a password.
 _OF_A_KEY = (
     r"(?:api|access|auth|private|secret|account|encryption|decryption|signing|master|service|storage|subscription"
     r"|shared[ _-]?access|client|session|bot|webhook|license|app|application|consumer|ssh|gpg|pgp|hmac|wi-?fi|wpa2?"
@@ -131,12 +131,12 @@ _STEMS = _compiled(_ASCII_WORDS)
 _STEMS_OF_ALL = _compiled((*_ASCII_WORDS, *_OTHER_WORDS))
 
 
-# Names that end in the word for a secret and count, page or guard against forgery: they are no secrets.
+# Names of counts, page tokens and CSRF tokens, which are not secrets.
 _COUNTED = re.compile(
     r"(?:max|min|num|n|total|prompt|completion|input|output|count|used|next|csrf|page)[_-]?token", re.IGNORECASE
 )
 _NAME_BEFORE = re.compile(r"[a-z0-9_.-]*\Z")
-# What may stand behind the word and leave it a secret: DB_PASSWORD_PROD, token2, apiKeyValue.
+# Suffixes of the names of secrets: DB_PASSWORD_PROD, token2, apiKeyValue.
 SUFFIX = r"(?:[_-]?(?:prod|production|dev|test|staging|live|main|default|value|data|b64|base64|hash|base)|_?\d{1,2})?"
 _WHOLE_NAME_ENDS = re.compile(rf"{SUFFIX}(?:\s?\([^()]{{0,40}}\))?[\s:=]*\Z")
 _LONGEST_NAME = 100

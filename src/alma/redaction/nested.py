@@ -13,7 +13,7 @@ from alma.redaction.values import is_unlike_any_name
 
 @dataclass(frozen=True, slots=True)
 class Masked:
-    """A secret that was taken out: of which kind it was and where it stood; never what it was."""
+    """The kind and field of a masked secret; never its value."""
 
     kind: str
     field: str = ""
@@ -21,19 +21,19 @@ class Masked:
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text without its secrets, and what was taken out."""
+    """A redacted text, and what was masked."""
 
     text: str
     findings: tuple[Masked, ...] = ()
 
     def __bool__(self) -> bool:
-        """Whether anything was taken out."""
+        """Whether anything was masked."""
         return bool(self.findings)
 
 
 Redact = Callable[[str, str], Redacted]
 
-# Keys that tell about a secret what may be known: of which type it is, whose, where it is valid and for how long.
+# Keys of public properties of a secret: its type, owner, place and validity.
 _TELLS_ABOUT = re.compile(
     r"(?:.*[_.-])?(?:type|kind|format|encoding|alg|algorithm|user|username|login|account|owner|name|id|label|title|role"
     r"|description|desc|comment|notes?|hint|host|hostname|port|url|uri|endpoint|domain|path|file|email|database|schema"
@@ -81,7 +81,7 @@ def _redacted_object(
     holds = above if key_name(above) else ""
     for key, item in given.items():
         shown = _masked(key, path, "", redact, found)
-        # Two secrets that were keys must not become one.
+        # Keys that were different secrets must stay apart.
         while shown in clean:
             shown += "'"
         if named and key.lower() in _VALUES_IN_PAIRS:
@@ -93,7 +93,7 @@ def _redacted_object(
 
 
 def _name_of_pair(given: dict[str, Any]) -> str:
-    """The name of a secret, where an object holds it beside its value: {"name": "DB_PASSWORD", "value": …}."""
+    """The key name in an object of a name and a value: {"name": "DB_PASSWORD", "value": …}."""
     if not 2 <= len(given) <= 8:
         return ""
     for key, item in given.items():
@@ -122,17 +122,17 @@ def _redacted_items(given: Sequence[Any], path: str, name: str, redact: Redact, 
 
 
 def _is_pair(first: Any, second: Any) -> bool:
-    """Whether two texts are a name and a secret, and not two words in a list."""
+    """Whether two texts are a key name and a secret."""
     return isinstance(first, str) and isinstance(second, str) and is_unlike_any_name(second) and bool(key_name(first))
 
 
 def _redacted_pair(pair: Any, path: str, redact: Redact, found: list[Masked]) -> Any:
-    """One of a list of pairs, as headers and rows are."""
+    """A pair in a list, such as a header."""
     return type(pair)((pair[0], redacted_value(pair[1], path, pair[0], redact, found)))
 
 
 def _without_arguments(given: Sequence[Any], path: str, redact: Redact, found: list[Masked]) -> list[Any]:
-    """A list of arguments without the secrets that only the one before, or the command, tells to be one."""
+    """Command-line arguments without the secrets that follow a flag or belong to the command."""
     clean = list(given)
     for i in range(1, len(clean)):
         flag = _FLAG.match(clean[i - 1]) if isinstance(clean[i - 1], str) else None
@@ -149,5 +149,5 @@ def _without_arguments(given: Sequence[Any], path: str, redact: Redact, found: l
 
 
 def _key(key: str) -> str:
-    """A JSON key as part of a path, unless it could be a secret itself."""
+    """A JSON key for the report, unless it is long enough to be a secret."""
     return key if len(key) <= 40 else "…"

@@ -48,7 +48,7 @@ class Hours(NamedTuple):
 
 
 def hours_named(text: str, phrase: str, day: Span) -> Hours | None:
-    """The hours that stand behind or before the words for a day; none where those name none."""
+    """The hours named before or after the words for a day, or None."""
     if day[1] - day[0] != _DAY:
         return None
     named = re.escape(phrase)
@@ -65,7 +65,7 @@ def _read(found: re.Match[str], phrase: str, midnight: datetime) -> Hours | None
     part = found["part"] or next((each for each in ("morning", *_EVENINGS) if each in phrase), "")
     firsts = _hours(found, "", part, found["half2"])
     seconds = _hours(found, "2", part, None)
-    # Of a half that nobody names, that one is meant which comes before the second hour.
+    # Without am or pm, the half of the day before the second hour is meant.
     firsts = [first for first in firsts if any(first < second for second in seconds)] or firsts
     spans = [_span(found, first, seconds) for first in firsts]
     meant = tuple((midnight + start, midnight + end) for start, end in spans if start < end)
@@ -73,7 +73,7 @@ def _read(found: re.Match[str], phrase: str, midnight: datetime) -> Hours | None
 
 
 def _hours(found: re.Match[str], number: str, part: str, other_half: str | None) -> list[timedelta]:
-    """When that is since midnight: of half a day that nobody names, either."""
+    """The hour since midnight; without am or pm, both readings."""
     if found[f"word{number}"]:
         # What was after midnight was at the beginning of a day, unless a night is spoken of.
         begins = found["side"] in _FROM and not number and part != "night"
@@ -153,7 +153,7 @@ _INSIDE = re.compile(rf"\b(?:to|over)?{_DAYPART}s?\b")
 
 
 def daytime(text: str, phrase: str) -> str | None:
-    """The part of the day that stands in, behind or before the words for a day; none where those name no part."""
+    """The part of the day named in, before or after the words for a day, or None."""
     day = re.escape(phrase)
     for form in (rf"{day},? (?:in the |at )?{_DAYPART}\b", rf"\b{_DAYPART} (?:of |on )?(?:the )?{day}"):
         found = re.search(form, text)

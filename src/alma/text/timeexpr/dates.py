@@ -43,7 +43,7 @@ def read_date(text: str, at: Asking) -> Date | None:
             spans = _read(read, match, at)
             if spans:
                 return Date(spans, match[0].strip())
-            # "31 February 2024" is no date, and its parts are none either.
+            # "31 February 2024" is invalid, and so are its parts.
             text = text.replace(match[0], "|")
     return None
 

@@ -86,7 +86,7 @@ class TimeWindow:
         return TimeWindow(*((EARLIEST, end) if self.side == "before" else (start, LATEST)), self.phrase)
 
     def is_told_by(self, text: str) -> bool:
-        """Whether a text itself says what was before or after the event: it is of that time whenever it was told."""
+        """Whether a text itself says "before the event" or "after the event", and so is of that time."""
         if self.anchor is None:
             return False
         event = re.escape(_DETERMINER.sub("", self.anchor))
@@ -169,7 +169,7 @@ def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
 
 
 def _unquoted(question: str) -> str:
-    """A question without the times that it only quotes: the song "Yesterday" is no day."""
+    """A question without quoted times: the song "Yesterday" is not a day."""
     if not _QUOTED.search(question[:MAX_LENGTH]):
         return question
     rest = _QUOTED.sub(
@@ -231,7 +231,7 @@ _ANCHOR = re.compile(
     rf"{_WORD}(?: {_WORD})? {PAST_VERB}\b(?: {_WORD}){{0,4}}|"
     rf"[\w-]+'s(?: {_WORD}){{1,3}})))"
 )
-# To look after somebody is no time.
+# "Look after" is not a time.
 _IDIOMS = ("look ", "looks ", "looking ", "looked ", "named ", "take ", "took ")
 _QUESTION = re.compile(r" (?:did|does|do|what|who|which|how|why) ")
 _BEFORE, _AFTER = ("before", "prior to", "until", "till"), ("after", "since", "following")
@@ -252,7 +252,7 @@ _BETWEEN = re.compile(
     rf"\b(?:between (?P<first>{_ONE}) and|from (?P<start>{_ONE}) (?:to|until|till)) (?P<second>{_ONE})"
 )
 _HAPPENING = re.compile(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
-# Around an office is no time, either.
+# "Around the office" is not a time.
 _AROUND = rf"around(?= {_DETERMINERS} (?:{_WORD} ){{0,3}}?{_HAPPENING.pattern})"
 _MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
 
@@ -269,7 +269,7 @@ def _between_events(text: str) -> TimeWindow | None:
 
 
 def _while(text: str) -> TimeWindow | None:
-    """ "during the outage", where something that is over is asked for: otherwise any such event is meant."""
+    """ "during the outage" in a question about the past; otherwise any such event is meant."""
     match = _MEANWHILE.search(text)
     if match is None:
         return None
@@ -314,7 +314,7 @@ def _asks_habit(besides_event: str) -> bool:
 
 
 def _with_date(event: TimeWindow, date: Date, now: datetime) -> TimeWindow | None:
-    """ "since the outage in May": the event, and what the question says of when it was, where that stands behind it."""
+    """ "since the outage in May": the event, with the date that follows it."""
     anchor = event.anchor or ""
     if not anchor.endswith(date.phrase) or len(date.spans) > 1 or _RANGE.search(date.phrase):
         return None

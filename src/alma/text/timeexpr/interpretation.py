@@ -84,7 +84,7 @@ def _days_named(match: re.Match[str], at: Asking, month: int, day: int) -> tuple
 
 
 def _is_verb(match: re.Match[str]) -> bool:
-    """Whether what seems to be a month before a number is what somebody does: "may 5 users log in?" """
+    """Whether a month before a number is a verb: "may 5 users log in?" """
     if match["month"] not in ("may", "march") or match["year"] or not match[0].startswith(match["month"]):
         return False
     before, behind = match.string[: match.start()], match.string[match.end() :]
@@ -246,7 +246,7 @@ def half(match: re.Match[str], at: Asking) -> Span:
 
 
 def half_told(match: re.Match[str], at: Asking) -> Span:
-    """ "in H1", where something is told or asked to have happened then, or to come."""
+    """ "in H1", in a text about the past or the future."""
     if not at.looks_back and not at.looks_ahead:
         raise ValueError("it may be a heading")
     return half(match, at)
@@ -428,7 +428,7 @@ def month_number(word: str) -> int:
 
 
 def year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
-    """The year that is named, or else the one in which the month was last seen, or is next where that is asked for."""
+    """The named year, or that of the last such month, or of the next one in a question about the future."""
     named = match.groupdict().get("year")
     if named:
         return int(named)

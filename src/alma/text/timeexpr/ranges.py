@@ -251,7 +251,7 @@ def _further(text: str, at: Asking) -> Iterator[Placed]:
 
 
 def _alike(named: list[Placed]) -> bool:
-    """Whether what needs other words to be a date stands beside one of its sort: not "in May and June said"."""
+    """Whether the dates are of one kind: not "in May and June said"."""
     kinds = {_kind(each.words) for each in named if not _DAY_ALONE.fullmatch(each.words)}
     return len(kinds) == 1 or all(each.full for each in named)
 
@@ -287,7 +287,7 @@ _BOUND = re.compile(
     r"after|(?<!no )(?<!not )later than|following|since|starting(?: in| on| from)?|beginning in) "
     r"(?P<end>(?:the )?(?:very )?end of )?(?=(?P<rest>.{3,60}))"
 )
-# What somebody was up to is what they did.
+# "What was Ben up to" is not a bound.
 _BEING = re.compile(r"\b(?:am|is|are|was|were|been)(?: [\w'-]+){0,2} $")
 _BEFORE = ("before", "prior to", "earlier than", "up to", "until", "till", "up until", "up till")
 _BY, _AFTER = ("by", "no later than", "not later than"), ("after", "later than", "following")

@@ -75,7 +75,7 @@ def _nth(nth: str, weekday: int, span: Span) -> datetime:
         return end - _DAY * ((end - _DAY * (weekday + 1)).weekday() + 1)
     found = start + _DAY * ((weekday - start.weekday()) % 7) + _WEEK * (ORDINALS[nth] - 1)
     if found >= end:
-        raise ValueError("there is no fifth one")
+        raise ValueError("the month has no fifth one")
     return found
 
 

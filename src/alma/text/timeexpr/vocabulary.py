@@ -31,7 +31,7 @@ DECADES = ["fifties", "sixties", "seventies", "eighties", "nineties"]
 
 MONTH = r"(?P<month>sept|" + "|".join(f"{name[:3]}(?:{name[3:]})?" for name in MONTHS) + r")(?![a-z0-9])\.?"
 DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
-# Behind a year there is no further number: 2024.1 is a version.
+# 2024.1 is a version, not a year.
 YEAR = r"(?P<year>(?:19|20)\d\d)(?!\w|[-/.:]\d)"
 COUNT = (
     r"(?<![\d.,/])(?P<count>\d{1,4}(?:[.,]\d)?|"
@@ -41,7 +41,7 @@ _UNIT = r"(?P<unit>minute|hour|day|week|month|quarter|year|decade)s?"
 # "3 days", "half a year", "a year and a half", "two and a half years"
 _HOW_MANY = rf"(?:(?P<half>half)(?: an?)?|{COUNT}(?P<and_half> and a half)?)"
 AMOUNT = rf"{_HOW_MANY} {_UNIT}(?P<with_half> and a half)?"
-# Of minutes and hours nobody asks what they will bring.
+# Minutes and hours are not used for the future.
 DAYS_OR_MORE = rf"{_HOW_MANY} (?P<unit>day|week|month|year)s?(?P<with_half> and a half)?"
 HALVES = ("half", "and_half", "with_half")
 PREVIOUS = r"(?:last|past|previous|this past)"
@@ -94,7 +94,7 @@ def expanded(pattern: str, names: Mapping[str, str]) -> str:
 
 
 class Asking(NamedTuple):
-    """When a question is asked, by the clock on the wall, and whether it speaks of the future or of the past."""
+    """The local time of a question, and whether it is about the future or the past."""
 
     now: datetime
     looks_ahead: bool = False
@@ -102,7 +102,7 @@ class Asking(NamedTuple):
 
 
 class Date(NamedTuple):
-    """The spans that some words stand for: one, or two where they can be read in two ways."""
+    """The spans of a date: one, or two when it is ambiguous."""
 
     spans: tuple[Span, ...]
     phrase: str
@@ -116,7 +116,7 @@ class Date(NamedTuple):
         return self.spans[0][1]
 
 
-# What people say of the past; what is planned or scheduled is not over, and a need, feed or speed is no past either.
+# Past verbs; not planned or scheduled, and not nouns such as need, feed or speed.
 PAST_VERB = (
     r"(?:did|was|were|had|went|gone|came|said|told|made|left|got|took|broke|found|wrote|sent|met|saw|bought|ran|began|"
     r"built|chose|gave|held|kept|knew|lost|paid|spoke|spent|taught|thought|won|quit|fell|"

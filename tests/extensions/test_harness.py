@@ -533,7 +533,7 @@ def test_every_domain_has_its_agents(alma: ALMA, domain: str, agent_type: str) -
 
 
 def test_an_unknown_domain_or_agent_is_one_sentence(alma: ALMA) -> None:
-    with pytest.raises(ConfigurationError, match="'cooking' is no domain of harnesses; choose coding, research"):
+    with pytest.raises(ConfigurationError, match="'cooking' is not a domain of the harness; choose coding, research"):
         harness_for("cooking", "helena", alma)
     with pytest.raises(ConfigurationError, match="'helena' is not an agent of research; choose researcher"):
         harness_for("research", "helena", alma)

@@ -126,7 +126,7 @@ class MemorySchema:
         checked_name("memory schema", "domain", self.domain)
         object.__setattr__(self, "description", checked_prose("memory schema", "description", self.description))
         # Validated as the names of a scope.
-        scope = self.scope_of("anybody")
+        scope = self.scope_of("any")
         object.__setattr__(self, "learnable", scope.can_learn)
         object.__setattr__(self, "forbidden", scope.cannot_learn)
 
@@ -255,8 +255,8 @@ def result_of(returned: Any) -> RunResult:
 
 def error_text(exc: Exception) -> str:
     """The type and message of an exception."""
-    said = _error(_in_text(exc))
-    return f"{type(exc).__name__}: {said}" if said else type(exc).__name__
+    outcomes = _error(_in_text(exc))
+    return f"{type(exc).__name__}: {outcomes}" if outcomes else type(exc).__name__
 
 
 def _is_bool(value: Any) -> bool:
@@ -295,41 +295,41 @@ def _spelled(name: str) -> str:
     return name.casefold().replace("_", "").replace("-", "")
 
 
-def _parsed_result(said: Mapping[Any, Any], output: Any) -> RunResult:
-    told = {_spelled(key): value for key, value in said.items() if isinstance(key, str)}
-    error = _first_error(told, _ERRORS) or _unclear(told)
-    success = _success(told, error)
+def _parsed_result(outcomes: Mapping[Any, Any], output: Any) -> RunResult:
+    stated = {_spelled(key): value for key, value in outcomes.items() if isinstance(key, str)}
+    error = _first_error_of(stated, _ERRORS) or _unclear(stated)
+    success = _success(stated, error)
     return RunResult(
         success=success,
         output=output,
-        strategy_used=storable_text(told.get("strategyused")) or storable_text(told.get("strategy")),
-        error=None if success else error or _first_error(told, _ERRORS_OF_FAILURES),
-        feedback=storable_text(told.get("feedback")),
-        tools_used=_texts(told.get("toolsused")),
+        strategy_used=storable_text(stated.get("strategyused")) or storable_text(stated.get("strategy")),
+        error=None if success else error or _first_error_of(stated, _ERRORS_OF_FAILURES),
+        feedback=storable_text(stated.get("feedback")),
+        tools_used=_texts(stated.get("toolsused")),
     )
 
 
-def _first_error(told: Mapping[str, Any], names: Iterable[str]) -> str | None:
-    return next((text for name in names if (text := _error(told.get(name))) is not None), None)
+def _first_error_of(stated: Mapping[str, Any], names: Iterable[str]) -> str | None:
+    return next((text for name in names if (text := _error(stated.get(name))) is not None), None)
 
 
-def _success(told: Mapping[str, Any], error: str | None) -> bool:
+def _success(stated: Mapping[str, Any], error: str | None) -> bool:
     """The stated success, where one failure is enough; else whether there is no error."""
-    said = [verdict for name in _VERDICTS if (verdict := _verdict(told.get(name))) is not None]
-    said += [verdict for name in _IN_WORDS if (verdict := _in_words(told.get(name))) is not None]
-    said += [bool(told[name]) for name in _ALL_PASSED if _is_bool(told.get(name))]
-    said += [not told[name] for name in _FAILED if _is_bool(told.get(name))]
-    said += [not told[name] for name in _EXIT_CODES if isinstance(told.get(name), int)]
+    outcomes = [verdict for name in _VERDICTS if (verdict := _verdict(stated.get(name))) is not None]
+    outcomes += [verdict for name in _IN_WORDS if (verdict := _in_words(stated.get(name))) is not None]
+    outcomes += [bool(stated[name]) for name in _ALL_PASSED if _is_bool(stated.get(name))]
+    outcomes += [not stated[name] for name in _FAILED if _is_bool(stated.get(name))]
+    outcomes += [not stated[name] for name in _EXIT_CODES if isinstance(stated.get(name), int)]
     # A number of failures; zero failures alone do not state success.
-    said += [False for name in _FAILED if not _is_bool(told.get(name)) and _error(told.get(name)) is not None]
-    return all(said) if said else error is None
+    outcomes += [False for name in _FAILED if not _is_bool(stated.get(name)) and _error(stated.get(name)) is not None]
+    return all(outcomes) if outcomes else error is None
 
 
-def _unclear(told: Mapping[str, Any]) -> str | None:
+def _unclear(stated: Mapping[str, Any]) -> str | None:
     """An error for a stated outcome that is neither success nor failure, which must not count as success."""
-    said = {name: told[name] for name in _VERDICTS if told.get(name) is not None}
-    unclear = next((name for name, value in said.items() if _verdict(value) is None), None)
-    return None if unclear is None else f"{unclear} is {shown(said[unclear])}, which is neither success nor failure"
+    outcomes = {name: stated[name] for name in _VERDICTS if stated.get(name) is not None}
+    unclear = next((name for name, value in outcomes.items() if _verdict(value) is None), None)
+    return None if unclear is None else f"{unclear} is {shown(outcomes[unclear])}, which is neither success nor failure"
 
 
 def _verdict(value: Any) -> bool | None:
@@ -354,11 +354,11 @@ def _error(value: Any) -> str | None:
         value = value.decode(errors="replace")
     if value is None or value is False:
         return None
-    told = _in_text(value).strip() or (type(value).__name__ if isinstance(value, Exception) else "")
-    if told.casefold() in _NO_ERROR:
+    stated = _in_text(value).strip() or (type(value).__name__ if isinstance(value, Exception) else "")
+    if stated.casefold() in _NO_ERROR:
         return None
     # Replace characters that text fields refuse.
-    readable = "".join(sign if sign.isprintable() else " " for sign in told)
+    readable = "".join(sign if sign.isprintable() else " " for sign in stated)
     return storable_text(" ".join(readable.split())[:_MAX_ERROR_LENGTH]) or "an error"
 
 

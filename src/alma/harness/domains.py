@@ -90,7 +90,7 @@ class CodingDomain(Domain):
         "victor": Agent(
             name="victor",
             role="a tester of backends",
-            description="You test what stands behind the pages: interfaces, data, errors and how they are handled.",
+            description="You test backends: interfaces, data, errors and how they are handled.",
             memory_schema=MemorySchema(
                 domain="coding",
                 learnable=(
@@ -213,14 +213,14 @@ class OperationsDomain(Domain):
         ),
         constraints=(
             "Promise nothing that is not certain.",
-            "Show nobody the data of another customer.",
+            "Never show a customer the data of another one.",
         ),
     )
     agents: ClassVar[Mapping[str, Agent]] = {
         "support": Agent(
             name="support",
             role="a support engineer",
-            description="You find out what somebody's problem is, solve it or hand it on, and tell them so.",
+            description="You find out what the problem of a customer is, solve it or escalate it, and report back.",
             memory_schema=MemorySchema(
                 domain="operations",
                 learnable=(
@@ -261,7 +261,7 @@ def create_harness(
     """
     chosen = _DOMAINS.get(domain.casefold()) if isinstance(domain, str) else None
     if chosen is None:
-        raise ConfigurationError(f"{shown(domain)} is no domain of harnesses; choose {', '.join(_DOMAINS)}")
+        raise ConfigurationError(f"{shown(domain)} is not a domain of the harness; choose {', '.join(_DOMAINS)}")
     return chosen.create_harness(
         agent_type,
         alma,

@@ -68,10 +68,10 @@ class FactRelations:
         with self._storage.snapshot() as tx:
             if not tx.find(cls, scope, And(In("id", [fact_id]), where)):
                 raise NotFoundError(cls.spec.kind, fact_id)
-            told = [(told_from(edge, fact_id), edge) for edge in edges_of(tx, cls, [fact_id])]
-            others = tx.find(cls, scope, And(In("id", sorted({other for (_, other), _ in told})), where))
+            seen = [(told_from(edge, fact_id), edge) for edge in edges_of(tx, cls, [fact_id])]
+            others = tx.find(cls, scope, And(In("id", sorted({other for (_, other), _ in seen})), where))
         by_id = {str(other.key): other for other in others}
-        found = [FactRelation(name, by_id[other], edge) for (name, other), edge in told if other in by_id]
+        found = [FactRelation(name, by_id[other], edge) for (name, other), edge in seen if other in by_id]
         return sorted(found, key=lambda each: (each.edge.created_at, each.edge.id), reverse=True)
 
     def mark_distinct(

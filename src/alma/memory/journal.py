@@ -123,8 +123,8 @@ class Journal(MemoryRepository):
         if ids is not None:
             return self._by_ids(scope, by, ids, where)
         others = dataclasses.replace(wanted, types=())
-        seen = And(visible_in_session(scope, by, wanted), others.predicate(clock.now()))
-        page = read_page(self._storage, scope, seen, sort, limit, offset, cursor, wanted.types)
+        matching = And(visible_in_session(scope, by, wanted), others.predicate(clock.now()))
+        page = read_page(self._storage, scope, matching, sort, limit, offset, cursor, wanted.types)
         self._audit.record_read("memory", [memory.id for memory in page.memories], by)
         return page
 
@@ -210,8 +210,8 @@ class Journal(MemoryRepository):
         checked_by("summarize", by)
         wanted = checked_filter("summarize", where)
         # Naming a session asks for its session layer as well.
-        seen = And(visible(scope, by), wanted.predicate(clock.now()))
-        newest = self._storage.find(Memory, scope, seen, (Order("created_at", "desc"),), _MAX_SUMMARIZED)
+        matching = And(visible(scope, by), wanted.predicate(clock.now()))
+        newest = self._storage.find(Memory, scope, matching, (Order("created_at", "desc"),), _MAX_SUMMARIZED)
         return summarize(newest, max_tokens, self._llm, self._redactor)
 
     # ------------------------------------------------------------------ layers and context
@@ -289,8 +289,8 @@ class Journal(MemoryRepository):
         if isinstance(ids, str) or not isinstance(ids, Iterable):
             raise ValidationError("batch_read", "ids", ids, "must be a list of ids")
         wanted = list(dict.fromkeys(ids))
-        seen = And(In("id", wanted), visible(scope, by), (where or READABLE).predicate(clock.now()))
-        found = {memory.id: memory for memory in self._storage.find(Memory, scope, seen)}
+        matching = And(In("id", wanted), visible(scope, by), (where or READABLE).predicate(clock.now()))
+        found = {memory.id: memory for memory in self._storage.find(Memory, scope, matching)}
         self.record_reads(found, by)
         self._audit.record_read("memory", found, by)
         return Page(tuple(found[key] for key in wanted if key in found))

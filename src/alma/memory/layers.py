@@ -206,35 +206,41 @@ class Promotions:
                 to, rule, reason = decision
                 yield Promotion(memory.id, _layers(memory), to, rule, reason, evidence[memory.id])
 
-    def _decision(self, memory: Memory, seen: Evidence) -> tuple[Layer, str, str] | None:
-        if seen.unhelpful > seen.helpful:
+    def _decision(self, memory: Memory, evidence: Evidence) -> tuple[Layer, str, str] | None:
+        if evidence.unhelpful > evidence.helpful:
             return None
         if not (memory.layer_project or memory.layer_global):
-            return None if memory.project_id is None else self._for_project(memory, seen)
+            return None if memory.project_id is None else self._for_project(memory, evidence)
         if memory.layer_global or memory.user_id is None:
             return None
-        return self._for_global(memory, seen)
+        return self._for_global(memory, evidence)
 
-    def _for_project(self, memory: Memory, seen: Evidence) -> tuple[Layer, str, str] | None:
+    def _for_project(self, memory: Memory, evidence: Evidence) -> tuple[Layer, str, str] | None:
         rules = self._rules
-        if seen.sessions >= rules.project_after_sessions:
-            return Layer.PROJECT, "read by others", f"{seen.sessions} other sessions read it"
-        if seen.helpful >= rules.project_after_helpful:
-            return Layer.PROJECT, "helped", f"it was marked helpful {seen.helpful} times"
-        if seen.references >= rules.project_after_references:
-            return Layer.PROJECT, "referred to", f"{seen.references} memories refer to it"
+        if evidence.sessions >= rules.project_after_sessions:
+            return Layer.PROJECT, "read by others", f"{evidence.sessions} other sessions read it"
+        if evidence.helpful >= rules.project_after_helpful:
+            return Layer.PROJECT, "helped", f"it was marked helpful {evidence.helpful} times"
+        if evidence.references >= rules.project_after_references:
+            return Layer.PROJECT, "referred to", f"{evidence.references} memories refer to it"
         if memory.importance_score >= rules.project_from_importance:
             return Layer.PROJECT, "important", f"its importance is {memory.importance_score:g}"
         return None
 
-    def _for_global(self, memory: Memory, seen: Evidence) -> tuple[Layer, str, str] | None:
+    def _for_global(self, memory: Memory, evidence: Evidence) -> tuple[Layer, str, str] | None:
         rules = self._rules
-        if seen.helpful >= rules.global_after_helpful:
-            return Layer.GLOBAL, "helped", f"it was marked helpful {seen.helpful} times"
-        if seen.sessions >= rules.global_after_sessions and memory.importance_score >= rules.project_from_importance:
+        if evidence.helpful >= rules.global_after_helpful:
+            return Layer.GLOBAL, "helped", f"it was marked helpful {evidence.helpful} times"
+        if (
+            evidence.sessions >= rules.global_after_sessions
+            and memory.importance_score >= rules.project_from_importance
+        ):
             worth = f"its importance is {memory.importance_score:g}"
-            return Layer.GLOBAL, "read by many", f"{seen.sessions} other sessions read it and {worth}"
-        if memory.importance_score >= rules.global_from_importance and seen.sessions >= rules.project_after_sessions:
+            return Layer.GLOBAL, "read by many", f"{evidence.sessions} other sessions read it and {worth}"
+        if (
+            memory.importance_score >= rules.global_from_importance
+            and evidence.sessions >= rules.project_after_sessions
+        ):
             return Layer.GLOBAL, "important", f"its importance is {memory.importance_score:g} and others read it"
         return None
 
@@ -246,18 +252,18 @@ def gather_evidence(storage: StorageBackend, memories: Sequence[Memory]) -> dict
         return {}
     found = {key: Evidence() for key in by_id}
     for row in storage.find(MemoryAccess, _EVERYWHERE, In("memory_id", list(by_id))):
-        seen = found[row.memory_id]
+        counts = found[row.memory_id]
         other = row.session_id is not None and row.session_id != by_id[row.memory_id].session_id
         found[row.memory_id] = dataclasses.replace(
-            seen,
-            sessions=seen.sessions + (other and row.access_count > 0),
-            helpful=seen.helpful + row.helpful_count,
-            unhelpful=seen.unhelpful + row.unhelpful_count,
+            counts,
+            sessions=counts.sessions + (other and row.access_count > 0),
+            helpful=counts.helpful + row.helpful_count,
+            unhelpful=counts.unhelpful + row.unhelpful_count,
         )
     for edge in storage.find(MemoryRelationship, _EVERYWHERE, In("to_memory_id", list(by_id))):
         if edge.relationship_type not in _NOT_EVIDENCE:
-            seen = found[edge.to_memory_id]
-            found[edge.to_memory_id] = dataclasses.replace(seen, references=seen.references + 1)
+            counts = found[edge.to_memory_id]
+            found[edge.to_memory_id] = dataclasses.replace(counts, references=counts.references + 1)
     return found
 
 

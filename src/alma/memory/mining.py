@@ -89,13 +89,13 @@ def _error_solutions(ordered: Sequence[Memory], facts: Facts, least: int) -> Ite
     """A problem that is solved the same way several times."""
     pairs = solved(ordered, facts)
     recurred = _recurred(ordered, pairs)
-    said = [
+    occurrences = [
         Occurrence(
             error, f"{_head(error)}\n{_head(answer)}", _holds(answer, facts) and error.id not in recurred, answer
         )
         for error, answer in pairs
     ]
-    for group in similar_groups(said, lambda each: _words(_head(each.memory))):
+    for group in similar_groups(occurrences, lambda each: _words(_head(each.memory))):
         for same in similar_groups(group, lambda each: _words(_head(each.answer or each.memory))):
             if len(same) >= least:
                 first = same[0]
@@ -178,10 +178,14 @@ def _conventions(ordered: Sequence[Memory], facts: Facts) -> list[Occurrence]:
 def _practices(ordered: Sequence[Memory], facts: Facts, least: int) -> Iterable[Mined]:
     """A way of doing something, with how it went; statements of conventions are left out."""
     rules = {each.memory.id for each in _conventions(ordered, facts)}
-    told = [m for m in ordered if m.memory_type in _PRACTICE_TYPES and m.id not in rules]
-    said = [Occurrence(memory, _head(memory), _holds(memory, facts) and _went_well(memory)) for memory in told]
+    practices = [m for m in ordered if m.memory_type in _PRACTICE_TYPES and m.id not in rules]
+    occurrences = [
+        Occurrence(memory, _head(memory), _holds(memory, facts) and _went_well(memory)) for memory in practices
+    ]
     failed, succeeded = phrases("failed"), phrases("succeeded")
-    for group in similar_groups(said, lambda each: _words(failed.sub(" ", succeeded.sub(" ", each.text))), _overlap):
+    for group in similar_groups(
+        occurrences, lambda each: _words(failed.sub(" ", succeeded.sub(" ", each.text))), _overlap
+    ):
         if len(group) >= least:
             text = group[0].text
             yield _mined(_category_of(group), group, _cut(text, _MAX_NAME_LENGTH), text, {})
@@ -218,12 +222,12 @@ def _commands(ordered: Sequence[Memory], facts: Facts, least: int) -> Iterable[M
         )
         for command, spelled in commands(memory.content).items():
             by_command[command].append(Occurrence(memory, spelled, _holds(memory, facts) and not failed))
-    for command, said in sorted(by_command.items()):
-        if len(said) >= least:
-            written = [each.text for each in said]
+    for command, occurrences in sorted(by_command.items()):
+        if len(occurrences) >= least:
+            written = [each.text for each in occurrences]
             usual = max(sorted(set(written)), key=written.count)
             data: JsonObject = {"command": usual, "variants": sorted(set(written))[:10]}
-            yield _mined(COMMAND, said, command, f"The command `{usual}`", data, key=command)
+            yield _mined(COMMAND, occurrences, command, f"The command `{usual}`", data, key=command)
 
 
 def commands(text: str) -> dict[str, str]:
@@ -248,8 +252,8 @@ def commands(text: str) -> dict[str, str]:
 # ---------------------------------------------------------------------- similarity
 
 
-def _repeated(pattern_type: str, said: Sequence[Occurrence], least: int) -> Iterable[Mined]:
-    for group in similar_groups(said, lambda each: _words(each.text)):
+def _repeated(pattern_type: str, occurrences: Sequence[Occurrence], least: int) -> Iterable[Mined]:
+    for group in similar_groups(occurrences, lambda each: _words(each.text)):
         # Two sentences of one memory count once.
         once = list({each.memory.id: each for each in reversed(group)}.values())[::-1]
         if len(once) >= least:
@@ -257,7 +261,7 @@ def _repeated(pattern_type: str, said: Sequence[Occurrence], least: int) -> Iter
 
 
 def similar_groups(
-    said: Sequence[Occurrence],
+    occurrences: Sequence[Occurrence],
     words_of: Callable[[Occurrence], frozenset[str]],
     similarity: Callable[[frozenset[str], frozenset[str]], float] | None = None,
 ) -> list[list[Occurrence]]:
@@ -266,7 +270,7 @@ def similar_groups(
     leaders: list[frozenset[str]] = []
     groups: list[list[Occurrence]] = []
     having: dict[str, list[int]] = defaultdict(list)
-    for each in said:
+    for each in occurrences:
         words = words_of(each)
         near = sorted({place for word in words for place in having[word]})
         best = max(near, key=lambda place: (how_similar(words, leaders[place]), -place), default=None)
@@ -316,17 +320,22 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _mined(
-    pattern_type: str, said: Sequence[Occurrence], name: str, description: str, data: JsonObject, key: str | None = None
+    pattern_type: str,
+    occurrences: Sequence[Occurrence],
+    name: str,
+    description: str,
+    data: JsonObject,
+    key: str | None = None,
 ) -> Mined:
-    ids = sorted({each for one in said for each in one.memory_ids})
+    ids = sorted({each for one in occurrences for each in one.memory_ids})
     return Mined(
         pattern_type,
-        key or said[0].memory.id,
+        key or occurrences[0].memory.id,
         name,
         description,
         data,
-        round(sum(each.worked for each in said) / len(said), 4),
-        len(said),
+        round(sum(each.worked for each in occurrences) / len(occurrences), 4),
+        len(occurrences),
         tuple(ids),
-        max(each.memory.created_at for each in said),
+        max(each.memory.created_at for each in occurrences),
     )

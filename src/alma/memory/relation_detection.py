@@ -66,8 +66,8 @@ class Evidence:
         return {"kind": self.kind, "detail": self.detail, "weight": round(self.weight, 4)}
 
     @classmethod
-    def from_json(cls, said: JsonObject) -> Evidence:
-        return cls(str(said.get("kind", "")), str(said.get("detail", "")), float(said.get("weight", 0.0)))
+    def from_json(cls, stored: JsonObject) -> Evidence:
+        return cls(str(stored.get("kind", "")), str(stored.get("detail", "")), float(stored.get("weight", 0.0)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +151,15 @@ def _stated(memory: Memory, others: Sequence[Memory]) -> Iterable[tuple[str, Mem
     """Relationships that the memory states in words."""
     text = memory.text()
     earlier = [other for other in others if other.created_at <= memory.created_at]
-    said: set[str] = set()
+    stated: set[str] = set()
     for cue in cues(text):
         referent = _resolved(cue, others, earlier)
         if referent is not None:
             other, weight, how = referent
-            said.add(other.id)
+            stated.add(other.id)
             yield cue.relation, other, Evidence("explicit words", f"{cue.words!r} {how}", weight)
     for other in others:
-        if other.id in said:
+        if other.id in stated:
             continue
         if other.id in possible_ids(text):
             yield Relation.REFERENCES, other, Evidence("id mentioned", other.id, DETECTION.by_id)

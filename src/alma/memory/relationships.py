@@ -207,9 +207,9 @@ class Relationships:
                 (told_from(edge, memory_id), edge)
                 for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along))
             ]
-            chosen = [(told, edge) for told, edge in edges if wanted is None or told[0] in wanted]
-            seen = _seen(tx, {other for (_, other), _ in chosen}, scope, shown)
-        found = [Related(name, seen[other], edge) for (name, other), edge in chosen if other in seen]
+            chosen = [(seen_as, edge) for seen_as, edge in edges if wanted is None or seen_as[0] in wanted]
+            visible_ones = _visible_by_id(tx, {other for (_, other), _ in chosen}, scope, shown)
+        found = [Related(name, visible_ones[other], edge) for (name, other), edge in chosen if other in visible_ones]
         return sorted(found, key=lambda each: (-each.strength, each.relation, each.memory.id))[:limit]
 
     def neighbours(
@@ -233,11 +233,11 @@ class Relationships:
             reached = tx.reachable([memory_id], scope, shown, along, turned, max_depth, limit)
             depths = {memory_id: 0, **{each.id: each.depth for each in reached}}
             graph = Graph(_edges_among(tx, list(depths), along), turned)
-            seen = _seen(tx, {each.id for each in reached}, scope, shown)
+            visible_ones = _visible_by_id(tx, {each.id for each in reached}, scope, shown)
         found: list[Neighbour] = []
         for each in reached:
             before, edge = graph.step_to(each.id, depths)
-            found.append(Neighbour(seen[each.id], each.depth, told_from(edge, before)[0], before))
+            found.append(Neighbour(visible_ones[each.id], each.depth, told_from(edge, before)[0], before))
         return found
 
     def paths(
@@ -383,13 +383,13 @@ def _shown(scope: Scope, by: Attribution) -> Predicate:
 
 
 def _required(tx: Transaction, memory_id: str, scope: Scope, shown: Predicate) -> Memory:
-    found = _seen(tx, {memory_id}, scope, shown)
+    found = _visible_by_id(tx, {memory_id}, scope, shown)
     if memory_id not in found:
         raise NotFoundError("memory", memory_id)
     return found[memory_id]
 
 
-def _seen(tx: Transaction, ids: set[str], scope: Scope, shown: Predicate) -> dict[str, Memory]:
+def _visible_by_id(tx: Transaction, ids: set[str], scope: Scope, shown: Predicate) -> dict[str, Memory]:
     return {memory.id: memory for memory in tx.find(Memory, scope, And(In("id", sorted(ids)), shown))}
 
 

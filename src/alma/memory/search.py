@@ -114,11 +114,11 @@ def search(
     checked_by("search", by)
     wanted, moment = checked_filter("search", where), now or clock.now()
     plan = _plan(query, scope, by, moment) if routed and not wanted.layers else None
-    seen = visible_in_session(scope, by, wanted)
+    visible_here = visible_in_session(scope, by, wanted)
     if plan is not None:
         wanted = dataclasses.replace(wanted, layers=plan.layers)
     fulfilling = wanted.predicate(moment)
-    places = [(scope, And(seen, fulfilling)), *_global_of_user(scope, by, fulfilling)]
+    places = [(scope, And(visible_here, fulfilling)), *_global_of_user(scope, by, fulfilling)]
     found = retrieval.search(
         query,
         places,

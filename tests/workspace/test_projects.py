@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from alma.errors import ValidationError
-from alma.memory.projects import Detected, Projects, detect
+from alma.memory.projects import DetectedProject, Projects, detect
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
@@ -57,7 +57,7 @@ def test_language_framework_and_type_are_told_from_files(
 
 def test_what_belongs_to_others_does_not_decide(tmp_path: Path) -> None:
     files = {f"node_modules__{number}.js": "" for number in range(5)}
-    assert detect(written(tmp_path, **files, main__py="")) == Detected()
+    assert detect(written(tmp_path, **files, main__py="")) == DetectedProject()
     assert detect(written(tmp_path, **{"main.py": ""})).language == "python"
 
 

@@ -286,6 +286,9 @@ def _read_again(tx: Transaction, place: Unreadable) -> AuditEvent | Unreadable:
     return event
 
 
+# ---------------------------------------------------------------------- masking requests
+
+
 def sanitized(request: Mapping[str, Any], mask: Mask = mask_secrets) -> JsonObject:
     """A request as it is logged: secrets masked, content replaced by its length, long values cut."""
     return _object(request, mask, 0)

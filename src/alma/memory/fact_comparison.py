@@ -9,7 +9,7 @@ from alma import clock
 from alma.errors import IndexUnavailable
 from alma.judge.base import Judge, Judgement, Label
 from alma.memory.fact_relations import FACTS, edges_of, save_edge
-from alma.memory.relation_detection import Detected, Evidence
+from alma.memory.relation_detection import DetectedRelation, Evidence
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import Memory
@@ -154,15 +154,15 @@ class FactComparison:
         edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
         return [edge for edge in edges if edge is not None]
 
-    def detected(self, record: Record) -> list[Detected]:
+    def detected(self, record: Record) -> list[DetectedRelation]:
         """Compare a fact and return the relationships with their evidence, without storing them."""
         compared = self.of(record)
-        found: list[Detected] = []
+        found: list[DetectedRelation] = []
         for each in compared.verdicts:
             if each.relation is not None:
                 newer, older = _ends(record, each)
                 ends = stored_ends(each.relation, str(newer.key), str(older.key))
-                found.append(Detected(*ends, (_evidence(each, compared.judge),)))
+                found.append(DetectedRelation(*ends, (_evidence(each, compared.judge),)))
         return found
 
     def unchanged(self, tx: Transaction, verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -248,6 +248,9 @@ ALIVE = MemoryFilter()
 """Memories that are neither deleted, archived nor expired."""
 
 
+# ---------------------------------------------------------------------- visibility inside a session
+
+
 def memories_of(tx: Transaction, session: Session, user_id: str | None) -> list[Memory]:
     """The live memories of a session that are visible to its user and to the viewer, oldest first."""
     where = Compare("session_id", "eq", session.id)

@@ -254,6 +254,9 @@ def _restored(past: T, current: T | None) -> T:
     return past.replace(**changes)
 
 
+# ---------------------------------------------------------------------- searching the past
+
+
 @dataclass(frozen=True, slots=True)
 class Search(Generic[T]):
     """A parsed query about the past."""

@@ -87,6 +87,9 @@ def _named_layers(question: str, session_id: str | None, user_id: str | None, no
     return found
 
 
+# ---------------------------------------------------------------------- promotion
+
+
 @dataclass(frozen=True, slots=True)
 class PromotionRules:
     """How much evidence a promotion needs; other sessions are those that did not write the memory."""

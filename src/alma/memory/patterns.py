@@ -6,17 +6,16 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.memory.mining import Facts, Mined, mine
+from alma.memory.repository import Writer
 from alma.model.common import checked_name, checked_names, checked_whole
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.query import And, Compare, In, Predicate
-from alma.model.record import Record
 from alma.model.relations import Relation
 from alma.model.scope import Scope, alive
 from alma.model.workspace import Project
@@ -30,12 +29,6 @@ _MAX_SIMILAR = 100
 _MINED = "mined"
 # Fields that are not part of the content of a pattern.
 _BOOKKEEPING = ("created_at", "updated_at", "embedding")
-
-
-class Writer(Protocol):
-    """Saves records with their vectors."""
-
-    def save(self, record: Record, by: Attribution = ANONYMOUS) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)

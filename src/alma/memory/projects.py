@@ -126,7 +126,7 @@ class Projects:
 
 
 @dataclass(frozen=True, slots=True)
-class Detected:
+class DetectedProject:
     """What was detected from the files of a project, and the evidence."""
 
     language: str | None = None
@@ -140,7 +140,7 @@ class _Found:
     path: str | None = None
     remote_url: str | None = None
     branch: str | None = None
-    detected: Detected = field(default_factory=Detected)
+    detected: DetectedProject = field(default_factory=DetectedProject)
 
 
 def _inspected(path: str | os.PathLike[str] | None) -> _Found:
@@ -226,19 +226,22 @@ def _last_activity(tx: Transaction, scope: Scope) -> datetime | None:
     return max((rows[0][0] for rows in found if rows), default=None)
 
 
-def detect(root: Path) -> Detected:
+# ---------------------------------------------------------------------- detection
+
+
+def detect(root: Path) -> DetectedProject:
     """Detect language, framework and type of the project in a directory; None for what cannot be detected."""
     known = table("frameworks")
     manifests = [name for name in known["manifests"] if (root / name).is_file()]
     language, why = _language(root, manifests)
     if language is None:
-        return Detected()
+        return DetectedProject()
     text = "\n".join(_read(root / name) for name in manifests)
     family = known["families"].get(language, language)
     for needle, framework, project_type in known["frameworks"].get(family, ()):
         if _depends_on(text, needle):
-            return Detected(language, framework, project_type, (why, f"depends on {needle}"))
-    return Detected(language, None, _type_without_framework(root, language, text), (why,))
+            return DetectedProject(language, framework, project_type, (why, f"depends on {needle}"))
+    return DetectedProject(language, None, _type_without_framework(root, language, text), (why,))
 
 
 def _language(root: Path, manifests: list[str]) -> tuple[str | None, str]:

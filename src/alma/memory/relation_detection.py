@@ -71,7 +71,7 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True)
-class Detected:
+class DetectedRelation:
     """A detected relationship, as it would be stored, with its evidence."""
 
     relation: str
@@ -95,7 +95,7 @@ class Detector:
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
 
-    def detect(self, memory: Memory, scope: Scope, shown: Predicate) -> list[Detected]:
+    def detect(self, memory: Memory, scope: Scope, shown: Predicate) -> list[DetectedRelation]:
         """The relationships of the memory to those that fulfil the predicate, strongest first."""
         others = self._candidates(memory, scope, shown)
         found: dict[tuple[str, str, str], list[Evidence]] = defaultdict(list)
@@ -108,7 +108,7 @@ class Detector:
         for other in others:
             for relation, evidence in _implied(memory, other, others):
                 note(relation, other, evidence)
-        detected = [Detected(*ends, tuple(_distinct(evidence))) for ends, evidence in found.items()]
+        detected = [DetectedRelation(*ends, tuple(_distinct(evidence))) for ends, evidence in found.items()]
         return _worth_keeping(detected)
 
     def _candidates(self, memory: Memory, scope: Scope, shown: Predicate) -> list[Memory]:
@@ -252,7 +252,7 @@ def _distinct(evidence: Iterable[Evidence]) -> Iterable[Evidence]:
     return {(each.kind, each.detail): each for each in evidence}.values()
 
 
-def _worth_keeping(detected: Iterable[Detected]) -> list[Detected]:
+def _worth_keeping(detected: Iterable[DetectedRelation]) -> list[DetectedRelation]:
     """Those that are strong enough; of loose relations the strongest, and none for pairs with a specific relation."""
     strong = sorted(
         (each for each in detected if each.strength >= DETECTION.min_strength),
@@ -265,6 +265,9 @@ def _worth_keeping(detected: Iterable[Detected]) -> list[Detected]:
         [*kept, *merely[: DETECTION.max_loose]],
         key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id),
     )
+
+
+# ---------------------------------------------------------------------- names and phrases in text
 
 
 @dataclass(frozen=True, slots=True)

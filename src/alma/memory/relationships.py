@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.path_search import Graph, Path
-from alma.memory.relation_detection import LOOSE, Detected, Detector, Evidence, combined
+from alma.memory.relation_detection import LOOSE, DetectedRelation, Detector, Evidence, combined
 from alma.memory.tuning import DETECTION
 from alma.memory.updates import Screen, without_secrets
 from alma.model.common import checked_name, checked_names, checked_whole
@@ -80,7 +80,7 @@ class Relationships:
         self,
         storage: StorageBackend,
         screen: Screen = without_secrets,
-        judged: Callable[[Memory], Sequence[Detected]] | None = None,
+        judged: Callable[[Memory], Sequence[DetectedRelation]] | None = None,
     ) -> None:
         self._storage = checked_storage("relationships", storage)
         self._screen = screen
@@ -154,7 +154,9 @@ class Relationships:
 
         return self._storage.write(remove, by)
 
-    def detect(self, memory_id: str, scope: Scope, *, save: bool = True, by: Attribution = ANONYMOUS) -> list[Detected]:
+    def detect(
+        self, memory_id: str, scope: Scope, *, save: bool = True, by: Attribution = ANONYMOUS
+    ) -> list[DetectedRelation]:
         """Detect the relationships of a memory with their evidence and, with `save`, store them.
 
         Detection is idempotent while the memories stay the same; new evidence makes a relationship stronger. Stated
@@ -169,7 +171,7 @@ class Relationships:
             self._storage.write(lambda tx: self._save_detected(tx, found, scope), by)
         return found
 
-    def _save_detected(self, tx: Transaction, found: Sequence[Detected], scope: Scope) -> None:
+    def _save_detected(self, tx: Transaction, found: Sequence[DetectedRelation], scope: Scope) -> None:
         there = {memory.id for memory in tx.get_many(Memory, {e for d in found for e in (d.from_id, d.to_id)}, scope)}
         lock_acyclic(tx, [each.relation for each in found])
         for each in found:
@@ -357,17 +359,17 @@ def lock_acyclic(tx: Transaction, relations: Iterable[str]) -> None:
         tx.hold(f"cycle of {relation}")
 
 
-def _joined(found: Sequence[Detected], judged: Sequence[Detected]) -> list[Detected]:
+def _joined(found: Sequence[DetectedRelation], judged: Sequence[DetectedRelation]) -> list[DetectedRelation]:
     """Merge detected and judged relationships; the evidence for the same relationship is combined."""
     known = {(each.relation, each.from_id, each.to_id): each for each in found}
     for each in judged:
         ends = each.relation, each.from_id, each.to_id
         evidence = (*(known[ends].evidence if ends in known else ()), *each.evidence)
-        known[ends] = Detected(*ends, evidence)
+        known[ends] = DetectedRelation(*ends, evidence)
     return sorted(known.values(), key=lambda each: (-each.strength, each.relation, each.from_id, each.to_id))
 
 
-def _without_redundant(tx: Transaction, found: Sequence[Detected]) -> list[Detected]:
+def _without_redundant(tx: Transaction, found: Sequence[DetectedRelation]) -> list[DetectedRelation]:
     """Leave out loose relations between memories that have a specific relation already."""
     loose = [each for each in found if each.relation in LOOSE]
     if not loose:

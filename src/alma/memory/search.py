@@ -157,6 +157,9 @@ def _cosine(least: float | None) -> float | None:
     return float(least)
 
 
+# ---------------------------------------------------------------------- pages
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """Memories in order; `next_cursor` continues after them and is None at the end."""

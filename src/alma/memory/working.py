@@ -31,6 +31,14 @@ Costs = Mapping[tuple[str, datetime], int]
 
 
 @dataclass(frozen=True, slots=True)
+class LeftOut:
+    """A memory that was left out, and the reason."""
+
+    memory_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Added:
     """The places of memories in a session, and the memories that were dropped to make room."""
 
@@ -294,6 +302,9 @@ def _working_set(session_id: str, fit: Fitted, max_tokens: int, dropped: Sequenc
     return WorkingSet(session_id, memories, fit.tokens, max_tokens, (*dropped, *fit.left_out))
 
 
+# ---------------------------------------------------------------------- places in a session
+
+
 def require_visible(tx: Transaction, session: Session, memory_ids: list[str]) -> None:
     """Refuse memories that do not exist or that the session must not see."""
     found = {memory.id: memory for memory in tx.get_many(Memory, memory_ids, _EVERYWHERE)}
@@ -355,12 +366,7 @@ def save_changed(tx: Transaction, before: Sequence[SessionMemory], after: list[S
     return after
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A memory that was left out, and the reason."""
-
-    memory_id: str
-    reason: str
+# ---------------------------------------------------------------------- the token budget
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,8 +9,8 @@ from alma.bootstrap.providers import local_model as local_model
 from alma.bootstrap.stores import IN_MEMORY as IN_MEMORY
 from alma.bootstrap.stores import is_same_store as is_same_store
 from alma.bootstrap.stores import migrate_storage as migrate_storage
-from alma.bootstrap.stores import open_as_it_is as open_as_it_is
 from alma.bootstrap.stores import open_existing as open_existing
+from alma.bootstrap.stores import open_for_own_model as open_for_own_model
 from alma.bootstrap.stores import open_migrator as open_migrator
 from alma.bootstrap.stores import open_storage as open_storage
 from alma.bootstrap.stores import open_target as open_target

@@ -73,7 +73,7 @@ class StoreUser(Closeable):
             self._storage.close()
 
 
-def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
+def open_for_own_model(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
     """Open a store for the embedding model of most of its vectors; a store without vectors for `new_model`."""
     options = in_schema(store, schema)
     storage = open_storage(store, **options)
@@ -87,7 +87,7 @@ def open_as_it_is(store: str, schema: str = "public", new_model: tuple[str, int]
 def open_existing(store: str, schema: str = "public") -> StorageBackend:
     """Open an existing store for its own embedding model."""
     require_existing(store)
-    return open_as_it_is(store, schema)
+    return open_for_own_model(store, schema)
 
 
 @contextmanager
@@ -96,12 +96,12 @@ def open_target(
 ) -> Iterator[StorageBackend]:
     """Open a store to import into, creating it if needed; a dry run uses a temporary store."""
     if not dry_run or store_exists(store):
-        with open_as_it_is(store, schema, new_model) as storage:
+        with open_for_own_model(store, schema, new_model) as storage:
             yield storage
         return
     with (
         tempfile.TemporaryDirectory(prefix="alma-dry-run-") as folder,
-        open_as_it_is(str(Path(folder) / "alma.db"), schema, new_model) as storage,
+        open_for_own_model(str(Path(folder) / "alma.db"), schema, new_model) as storage,
     ):
         yield storage
 
@@ -233,10 +233,10 @@ def restore_storage(
     path = Path(file)
     if not is_database(path):
         header = verify_export(path)
-        with open_as_it_is(store, schema, (header.embedding_model, header.embedding_dim)) as storage:
+        with open_for_own_model(store, schema, (header.embedding_model, header.embedding_dim)) as storage:
             return restore_store(path, storage, force=force, on_progress=on_progress)
     require_sound(path)
-    with open_as_it_is(store, schema) as storage:
+    with open_for_own_model(store, schema) as storage:
         if Capability.COPY in storage.capabilities:
             return restore_store(path, storage, force=force, on_progress=on_progress)
     with _as_export(path) as exported:
@@ -251,7 +251,7 @@ def _as_export(database: Path) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="alma-restore-") as folder:
         copy = Path(folder) / "copy.db"
         shutil.copyfile(database, copy)
-        with open_as_it_is(str(copy)) as storage:
+        with open_for_own_model(str(copy)) as storage:
             export_store(storage, Path(folder) / "copy.jsonl")
         yield Path(folder) / "copy.jsonl"
 

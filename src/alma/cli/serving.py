@@ -9,7 +9,7 @@ import typer
 
 from alma import clock
 from alma.access.keys import ApiKeys
-from alma.bootstrap import open_as_it_is, open_existing
+from alma.bootstrap import open_existing, open_for_own_model
 from alma.cli.app import application, examples, single
 from alma.cli.output import AsJson, say, show_json, show_table
 from alma.cli.store_options import Config, Project, Store, place_of
@@ -114,7 +114,7 @@ def create(
 ) -> None:
     """Create an API key; it is shown once, and stored as a hash."""
     expires_at = None if days is None else clock.now() + timedelta(days=days)
-    with open_as_it_is(*place_of(config, store)) as storage:
+    with open_for_own_model(*place_of(config, store)) as storage:
         key, text = ApiKeys(storage).create(
             name, right, user_id=user, project_id=project, agent=agent, expires_at=expires_at
         )

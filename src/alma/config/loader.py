@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError as InvalidSettings
 
-from alma.config.secrets import Resolved, Vault, azure_vault, resolved
+from alma.config.secrets import Resolved, Vault, azure_vault, resolve_references
 from alma.config.settings import NOT_SHOWN, Settings, known_keys, section_at
 from alma.errors import ConfigurationError, shown
 from alma.model.common import same_name
@@ -31,7 +31,7 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
     if not isinstance(path, str | os.PathLike) or not str(path).strip():
         raise ConfigurationError(f"the configuration must be given as a path, not as {shown(path)}")
     file = expand_home(path)
-    given = _section(parsed(file), file)
+    given = _section(parse_yaml(file), file)
     settings = settings_from(given, str(file), vault)
     project = _project_folder(file)
     absolute: dict[str, Any] = {"storage_dir": str(project / expand_home(settings.storage_dir))}
@@ -44,7 +44,7 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
 def settings_from(given: Mapping[str, Any], where: str = "the configuration", vault: Vault | None = None) -> Settings:
     """The settings with these keys, and defaults for all others."""
     try:
-        complete = _merged(_defaults(), resolved(dict(given), vault or azure_vault(_vault_address(given))))
+        complete = _merged(_defaults(), resolve_references(dict(given), vault or azure_vault(_vault_address(given))))
         return _with_known_agents(Settings.model_validate(complete))
     except InvalidSettings as exc:
         raise ConfigurationError(f"{where}: {_sentence(exc)}") from None
@@ -58,7 +58,9 @@ def _vault_address(given: Mapping[str, Any]) -> str | None:
     """The address of the key vault, which may be an environment reference."""
     azure = given.get("azure")
     address = azure.get("key_vault_url") if isinstance(azure, Mapping) else None
-    return str(resolved(address, azure_vault(None), "azure.key_vault_url")) if isinstance(address, str) else None
+    return (
+        str(resolve_references(address, azure_vault(None), "azure.key_vault_url")) if isinstance(address, str) else None
+    )
 
 
 def _project_folder(file: Path) -> Path:
@@ -200,7 +202,7 @@ def _suggestion(name: str, known: Iterable[str]) -> str:
     return f"did you mean {close[0]}?" if close else f"known are {', '.join(names)}"
 
 
-def parsed(file: Path) -> Any:
+def parse_yaml(file: Path) -> Any:
     """The content of the file."""
     try:
         return yaml.load(file.read_text(encoding="utf-8"), _OnceEach)

@@ -23,18 +23,18 @@ class Resolved(str):
     __slots__ = ()
 
 
-def resolved(value: Any, vault: Vault, key: str = "", environment: Mapping[str, str] = os.environ) -> Any:
+def resolve_references(value: Any, vault: Vault, key: str = "", environment: Mapping[str, str] = os.environ) -> Any:
     """The value with all references replaced, at any depth; `$$` stands for a dollar sign."""
     if isinstance(value, str):
         text, replaced = _REFERENCE.subn(lambda found: _meant(found, vault, key, environment), value)
         return Resolved(text) if replaced else value
     if isinstance(value, dict):
         return {
-            name: resolved(each, vault, f"{key}.{name}" if key else str(name), environment)
+            name: resolve_references(each, vault, f"{key}.{name}" if key else str(name), environment)
             for name, each in _named(value, vault, key, environment)
         }
     if isinstance(value, list):
-        return [resolved(each, vault, f"{key}[{i}]", environment) for i, each in enumerate(value)]
+        return [resolve_references(each, vault, f"{key}[{i}]", environment) for i, each in enumerate(value)]
     return value
 
 
@@ -44,7 +44,7 @@ def _named(
     """The keys and values of a section; duplicate keys after replacement are an error."""
     known: dict[Any, Any] = {}
     for written, each in section.items():
-        name = resolved(written, vault, key or str(written), environment)
+        name = resolve_references(written, vault, key or str(written), environment)
         if name in known:
             where = f"{key}: " if key else ""
             raise ConfigurationError(f"{where}{known[name]!r} and {written!r} are the same key; remove one")

@@ -18,7 +18,7 @@ Item = TypeVar("Item")
 _SECONDS_AT_EXIT = 5.0
 
 
-class Background(Generic[Item]):
+class BackgroundQueue(Generic[Item]):
     """Runs work items one after another on its own thread, which starts with the first item.
 
     An item is rejected when the queue is full. At process exit queued items get a few seconds.
@@ -98,7 +98,7 @@ class Background(Generic[Item]):
                 self._changed.notify_all()
 
 
-_running: weakref.WeakSet[Background[Any]] = weakref.WeakSet()
+_running: weakref.WeakSet[BackgroundQueue[Any]] = weakref.WeakSet()
 
 
 @atexit.register

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from alma.closeable import Closeable
 from alma.errors import ValidationError
-from alma.events.background import Background
+from alma.events.background import BackgroundQueue
 from alma.events.event import MemoryEvent, MemoryEventType, checked_types
 from alma.model.common import checked_part
 from alma.storage.records import RecordStore
@@ -60,7 +60,9 @@ class EventEmitter(Closeable):
         self._lock = threading.RLock()
         self._subscriptions: tuple[_Subscription, ...] = ()
         self._sources: weakref.WeakKeyDictionary[RecordStore, Unsubscribe | None] = weakref.WeakKeyDictionary()
-        self._background: Background[tuple[_Subscription, MemoryEvent]] = Background("alma-events", _call, queue_size)
+        self._background: BackgroundQueue[tuple[_Subscription, MemoryEvent]] = BackgroundQueue(
+            "alma-events", _call, queue_size
+        )
 
     # ------------------------------------------------------------------ subscribing
 

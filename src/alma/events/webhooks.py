@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from alma import clock
 from alma.closeable import Closeable
 from alma.errors import ALMAError, ConfigurationError
-from alma.events.background import Background
+from alma.events.background import BackgroundQueue
 from alma.events.config import WebhookConfig, WebhookStats
 from alma.events.delivery import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, send, sign
 from alma.events.emitter import EventEmitter, Handler, Unsubscribe, checked_emitter, get_emitter
@@ -146,7 +146,7 @@ class QueuedEndpoint:
         self.config = config
         self.stats = WebhookStats()
         self._counting = threading.Lock()
-        self._background: Background[MemoryEvent] = Background("alma-webhook", self._work, queue_size)
+        self._background: BackgroundQueue[MemoryEvent] = BackgroundQueue("alma-webhook", self._work, queue_size)
         self._unsubscribe = subscribe(self._accept)
 
     def drain(self, timeout_seconds: float) -> bool:

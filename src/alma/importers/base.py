@@ -44,7 +44,7 @@ class RowRefused(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class Skipped:
     """A part that is skipped on purpose, for example a tool message in a conversation."""
 
     reason: str
@@ -66,7 +66,7 @@ class Item:
     instead: tuple[Record, ...] = ()
 
 
-Found = Item | Rejected | LeftOut
+Found = Item | Rejected | Skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Item, Row, RowRefused
-from alma.importers.records import a_memory, a_mentioned_session
+from alma.importers.records import build_memory, mentioned_session
 from alma.importers.values import json_object, mapping, maybe_named, moment, named, tags, text_of, vector
 
 
@@ -33,7 +33,7 @@ class ContextualMemory(Importer):
             raise RowRefused("context_data is missing")
         session_id = maybe_named("session_id", data.get("session_id"))
         created = moment("created_at", data.get("created_at"), options.zone)
-        memory = a_memory(
+        memory = build_memory(
             options,
             system=self.name,
             id=context_id,
@@ -58,7 +58,7 @@ class ContextualMemory(Importer):
     def _session(self, session_id: str, options: ImportOptions, created: datetime | None) -> Item:
         """The session that a row names; rows of a session mostly follow each other, so the last one is cached."""
         if self._last is None or self._last.record.key != session_id:
-            self._last = a_mentioned_session(session_id, options, self.name, created)
+            self._last = mentioned_session(session_id, options, self.name, created)
         return self._last
 
 

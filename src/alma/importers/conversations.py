@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from alma.errors import ValidationError
-from alma.importers.base import Found, Importer, ImportOptions, Item, LeftOut, Rejected, Row, RowRefused
-from alma.importers.records import IMPORT, a_memory, times
+from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused, Skipped
+from alma.importers.records import IMPORT, build_memory, time_fields
 from alma.importers.values import first, mapping, moment, named
 from alma.model.workspace import Session
 
@@ -36,7 +36,7 @@ class ConversationExport(Importer):
     changed_fields: tuple[str, ...]
 
     @abstractmethod
-    def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | LeftOut]:
+    def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | Skipped]:
         """The messages in order; messages that are not part of the dialogue are skipped."""
 
     def items(self, row: Row, options: ImportOptions, stage: str) -> Iterator[Found]:
@@ -47,7 +47,7 @@ class ConversationExport(Importer):
         session = self._session(legacy_id, data, options, begun, changed)
         yield Item(session, changed_at=changed)
         said = list(self.turns(data))
-        yield from (turn for turn in said if isinstance(turn, LeftOut))
+        yield from (turn for turn in said if isinstance(turn, Skipped))
         is_dated = (begun or changed) is not None
         yield from self._memories(row, session, [turn for turn in said if isinstance(turn, Turn)], options, is_dated)
 
@@ -71,7 +71,7 @@ class ConversationExport(Importer):
             context_json={IMPORT: {"system": self.name}},
             ended_at=ended,
             is_active=False,
-            **times(begun or changed, ended, active=True),
+            **time_fields(begun or changed, ended, active=True),
         )
 
     def _memories(
@@ -85,7 +85,7 @@ class ConversationExport(Importer):
                 last = created = said_at or last + timedelta(microseconds=1)
                 # Without any time in the conversation, the turns have no date.
                 is_dated = is_dated or said_at is not None
-                memory = a_memory(
+                memory = build_memory(
                     options,
                     system=self.name,
                     speaker=turn.speaker,
@@ -118,7 +118,7 @@ class ChatGPT(ConversationExport):
     created_fields = ("create_time",)
     changed_fields = ("update_time",)
 
-    def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | LeftOut]:
+    def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | Skipped]:
         nodes = data.get("mapping")
         if not isinstance(nodes, Mapping):
             raise RowRefused("the conversation has no mapping of its messages")
@@ -155,21 +155,21 @@ def _time(node: Mapping[str, Any]) -> float:
     return float(time) if isinstance(time, int | float) else 0.0
 
 
-def _turn(message: Mapping[str, Any], message_id: str) -> Turn | LeftOut:
+def _turn(message: Mapping[str, Any], message_id: str) -> Turn | Skipped:
     author, content = _inside(message, "author"), _inside(message, "content")
     metadata = _inside(message, "metadata")
     role, kind = author.get("role"), content.get("content_type")
     if role not in _SPEAKERS:
-        return LeftOut(f"{role or 'unknown'} messages")
+        return Skipped(f"{role or 'unknown'} messages")
     if metadata.get("is_visually_hidden_from_conversation"):
-        return LeftOut("hidden messages")
+        return Skipped("hidden messages")
     if message.get("recipient") not in (None, "all"):
-        return LeftOut("calls of tools")
+        return Skipped("calls of tools")
     if kind not in (None, *_SAID):
-        return LeftOut(f"{kind} messages")
+        return Skipped(f"{kind} messages")
     text = _text(content)
     if not text.strip():
-        return LeftOut("messages without text")
+        return Skipped("messages without text")
     details = {"model": metadata["model_slug"]} if isinstance(metadata.get("model_slug"), str) else {}
     return Turn(message_id, _SPEAKERS[role], text, message.get("create_time"), details)
 
@@ -207,7 +207,7 @@ class Claude(ConversationExport):
     created_fields = ("created_at",)
     changed_fields = ("updated_at",)
 
-    def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | LeftOut]:
+    def turns(self, data: Mapping[str, Any]) -> Iterator[Turn | Skipped]:
         messages = data.get("chat_messages")
         if not isinstance(messages, list):
             raise RowRefused("the conversation has no chat_messages")
@@ -215,17 +215,17 @@ class Claude(ConversationExport):
             if isinstance(message, Mapping):
                 yield _claude_turn(message, str(message.get("uuid") or number))
             else:
-                yield LeftOut("messages that are not objects")
+                yield Skipped("messages that are not objects")
 
 
-def _claude_turn(message: Mapping[str, Any], message_id: str) -> Turn | LeftOut:
+def _claude_turn(message: Mapping[str, Any], message_id: str) -> Turn | Skipped:
     sender = message.get("sender")
     if sender not in _CLAUDE_SPEAKERS:
-        return LeftOut(f"{sender or 'unknown'} messages")
+        return Skipped(f"{sender or 'unknown'} messages")
     text = "\n\n".join(part for part in (_claude_text(message), *_pasted(message)) if part.strip())
     files = [name for name in _file_names(message) if name]
     if not text.strip():
-        return LeftOut("messages without text")
+        return Skipped("messages without text")
     return Turn(
         message_id, _CLAUDE_SPEAKERS[str(sender)], text, message.get("created_at"), {"files": files} if files else {}
     )

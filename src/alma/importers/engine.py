@@ -16,12 +16,12 @@ from alma.importers.base import (
     ImportOptions,
     ImportReport,
     Item,
-    LeftOut,
     Rejected,
     RowRefused,
+    Skipped,
 )
-from alma.importers.planning import Aside, Entry, Plan, Planner, put_away
-from alma.importers.records import IMPORT, a_memory
+from alma.importers.planning import Entry, Plan, Planner, QuarantinedRecord, quarantined_records
+from alma.importers.records import IMPORT, build_memory
 from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
 from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
@@ -108,7 +108,7 @@ class _Import:
         self._options = options
         self._embedder = embedder
         self._redactor = checked_redactor("import", redactor)
-        self._quarantine = None if trusted else Quarantine(importer, options)
+        self._quarantine = None if trusted else InjectionScreening(importer, options)
         self._by = by or Attribution(reason=f"imported from {importer.name}")
         self._lengths: dict[str, int] = {**storage.models(), storage.embedding_model: storage.embedding_dim}
         self._planner = Planner(dry_run=dry_run, prepare=prepare)
@@ -135,7 +135,7 @@ class _Import:
             for each in found:
                 if isinstance(each, Rejected):
                     self._refuse(each.where, each.id, each.reason)
-                elif isinstance(each, LeftOut):
+                elif isinstance(each, Skipped):
                     self.report.left_out[each.reason] += 1
                 else:
                     yield from self._screened(row.where, self._without_secrets(each))
@@ -235,7 +235,7 @@ class _Import:
         if plan.aside:
             bundles = ((_bundle(key, each, encoded, tx), each.reason) for key, each in plan.aside.items())
             archive_unstored(tx, bundles, ArchiveCause.QUARANTINED)
-        for end, archived in put_away(tx, plan.waiting).items():
+        for end, archived in quarantined_records(tx, plan.waiting).items():
             attach_dependents(tx, archived, plan.waiting.get(end, {}).values())
 
     def _encoded(self, plan: Plan, embedder: EmbeddingProvider) -> dict[tuple[str, str], Encoded]:
@@ -257,7 +257,9 @@ def _batches(entries: Iterable[Entry], size: int) -> Iterator[list[Entry]]:
         yield batch
 
 
-def _bundle(key: tuple[str, str], each: Aside, encoded: Mapping[tuple[str, str], Encoded], tx: Transaction) -> Bundle:
+def _bundle(
+    key: tuple[str, str], each: QuarantinedRecord, encoded: Mapping[tuple[str, str], Encoded], tx: Transaction
+) -> Bundle:
     given = (RecordVector(key[1], model, 0, vector) for model, vector in each.vectors.items())
     made = _made(key[1], encoded[key], tx.embedding_model) if key in encoded else ()
     return Bundle(each.record, (*given, *made), ())
@@ -288,7 +290,7 @@ PLACE = "[quarantined]"
 Screened = tuple[Item, str | None]
 
 
-class Quarantine:
+class InjectionScreening:
     """Screens the items of one import for prompt injections."""
 
     def __init__(self, importer: Importer, options: ImportOptions) -> None:
@@ -306,9 +308,9 @@ class Quarantine:
             yield from self._apart(item, reason)
 
     def _apart(self, item: Item, reason: str) -> Iterator[Screened]:
-        orders = _Orders()
+        orders = _InjectionRedactor()
         clean = redact_record(item.record, orders)[0]
-        instead = tuple(redact_record(each, _Orders())[0] for each in item.instead)
+        instead = tuple(redact_record(each, _InjectionRedactor())[0] for each in item.instead)
         yield Item(clean, item.vectors, item.changed_at, item.mention, instead), None
         if orders.found:
             yield Item(self._note(item.record, "\n".join(orders.found), item), changed_at=item.changed_at), reason
@@ -316,7 +318,7 @@ class Quarantine:
     def _note(self, record: Record, said: str, item: Item) -> Record:
         """A memory with the text taken out of a record that cannot be archived."""
         kind, values = record.spec.kind, record.values()
-        return a_memory(
+        return build_memory(
             self._options,
             system=self._importer.name,
             id=self._importer.derived_id("quarantined", kind, record.key, said),
@@ -331,7 +333,7 @@ class Quarantine:
         )
 
 
-class _Orders:
+class _InjectionRedactor:
     """A redactor for prompt injections instead of secrets, which keeps what it removes."""
 
     def __init__(self) -> None:

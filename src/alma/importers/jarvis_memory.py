@@ -9,7 +9,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused
-from alma.importers.records import IMPORT, a_memory, times
+from alma.importers.records import IMPORT, build_memory, time_fields
 from alma.importers.values import (
     entries,
     first,
@@ -71,7 +71,7 @@ class JarvisMemory(Importer):
                 IMPORT: {"system": self.name, **({"mentioned": True} if mention else {})},
                 **({"legacy": legacy} if legacy else {}),
             },
-            **times(created, changed),
+            **time_fields(created, changed),
         )
 
     def _entity(self, user_id: str, number: int, key: str | None, entry: Any, options: ImportOptions) -> Item:
@@ -106,7 +106,7 @@ class JarvisMemory(Importer):
 
     def _memory(self, options: ImportOptions, user_id: str, legacy: tuple[str, object], **fields: Any) -> Item:
         part, name = legacy
-        memory = a_memory(
+        memory = build_memory(
             options,
             system=self.name,
             id=self.derived_id(user_id, part, name),
@@ -138,7 +138,7 @@ class JarvisMemory(Importer):
             id=self.derived_id(user_id, "skill", skill),
             agent_id=str(skill),
             state_data=json_object("skill_states", held) or {},
-            **times(changed),
+            **time_fields(changed),
         )
         return Item(state, changed_at=changed, instead=(own, state.replace(session_id=own.id)))
 

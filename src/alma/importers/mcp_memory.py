@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Row, RowRefused
-from alma.importers.records import a_relation, an_entity
+from alma.importers.records import entity_memory, relation_item
 from alma.importers.values import mapping, structured, text_of
 
 _UNDER = {"entities": "entity", "relations": "relation"}
@@ -32,12 +32,14 @@ class McpMemory(Importer):
         if what == "entity":
             observations = [text_of(each) for each in _listed(data, "observations")]
             kind = data.get("entityType")
-            yield an_entity(self, str(data.get("name") or ""), options, str(kind) if kind else "entity", observations)
+            yield entity_memory(
+                self, str(data.get("name") or ""), options, str(kind) if kind else "entity", observations
+            )
         else:
             ends = [data.get(name) for name in ("from", "relationType", "to")]
             if any(not isinstance(end, str) or not end for end in ends):
                 raise RowRefused("a relation needs from, relationType and to")
-            yield a_relation(self, str(ends[0]), str(ends[1]), str(ends[2]))
+            yield relation_item(self, str(ends[0]), str(ends[1]), str(ends[2]))
 
 
 def _listed(data: Mapping[str, Any], name: str) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from alma.importers.base import Found, Importer, ImportOptions, Item, Row, RowRefused
-from alma.importers.records import IMPORT, a_memory, a_mentioned_session, entity_items
+from alma.importers.records import IMPORT, build_memory, entity_items, mentioned_session
 from alma.importers.values import first, json_object, mapping, maybe_named, moment, named, tags, text_of, vector
 
 _TEXTS = ("memory", "data", "text", "content")
@@ -38,8 +38,8 @@ class Mem0(Importer):
         metadata = json_object("metadata", data.get("metadata")) or {}
         details = {"system": self.name, **({"hash": data["hash"]} if data.get("hash") else {})}
         if run is not None:
-            yield a_mentioned_session(run, options, self.name, created)
-        memory = a_memory(
+            yield mentioned_session(run, options, self.name, created)
+        memory = build_memory(
             options,
             system=self.name,
             id=self.derived_id(legacy_id),

@@ -37,7 +37,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class QuarantinedRecord:
     """A record to quarantine, with its vectors and the reason."""
 
     record: Record
@@ -56,7 +56,7 @@ class Plan:
     changed: dict[tuple[str, str], Record] = field(default_factory=dict)
     unchanged: Counter[str] = field(default_factory=Counter)
     vectors: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    aside: dict[tuple[str, str], Aside] = field(default_factory=dict)
+    aside: dict[tuple[str, str], QuarantinedRecord] = field(default_factory=dict)
     waiting: dict[tuple[str, str], dict[tuple[str, str], Record]] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
     met: set[tuple[str, str]] = field(default_factory=set)
@@ -99,7 +99,7 @@ class Planner:
         taken = _taken(tx, batch)
         taken.update(self._taken)
         ends = _ends(tx, batch)
-        away = put_away(tx, _may_be_away(batch))
+        away = quarantined_records(tx, _may_be_away(batch))
         for entry in batch:
             if not self._leads_somewhere(entry, known, ends, away, plan):
                 continue
@@ -172,7 +172,7 @@ class Planner:
         ready = record if self._prepare is None else self._prepare(record)
         vectors = entry.item.vectors if record is entry.item.record else {}
         if entry.suspected is not None:
-            plan.aside[key] = Aside(ready, vectors, entry.suspected)
+            plan.aside[key] = QuarantinedRecord(ready, vectors, entry.suspected)
             return
         is_new = key in plan.new or key not in known
         (plan.new if is_new else plan.changed)[key] = known[key] = ready
@@ -216,7 +216,7 @@ class Planner:
         return True
 
 
-def put_away(tx: Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArchivedRecord]:
+def quarantined_records(tx: Transaction, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], ArchivedRecord]:
     """The newest quarantined copy of each of these records."""
     ids = {record_id for _, record_id in keys}
     if not ids:

@@ -18,7 +18,7 @@ IMPORT = "import"
 """The context key of a record's origin."""
 
 
-def placed(options: ImportOptions, **fields: Any) -> dict[str, Any]:
+def owner_fields(options: ImportOptions, **fields: Any) -> dict[str, Any]:
     """The fields for owner and layers: visible in the project, or wherever its user is."""
     user = fields.pop("user_id", None) or options.user_id
     agent = fields.pop("source_agent", None) or options.agent
@@ -34,7 +34,7 @@ def placed(options: ImportOptions, **fields: Any) -> dict[str, Any]:
     }
 
 
-def a_memory(
+def build_memory(
     options: ImportOptions, *, system: str, speaker: str = "", said_at: datetime | None = None, **fields: Any
 ) -> Memory:
     """A memory with the source's times; `said_at` makes it a conversation turn."""
@@ -44,14 +44,14 @@ def a_memory(
     created = fields.pop("created_at", None) or said_at
     if created is not None:
         fields = {"updated_at": created, "last_accessed_at": created, **fields, "created_at": created}
-    known = placed(options, **fields)
+    known = owner_fields(options, **fields)
     known = {"source_tool": system, **known}
     if speaker or said_at is not None:
         return Memory.said(speaker, known.pop("content"), said_at, **known)
     return Memory(**known)
 
 
-def times(created: datetime | None, changed: datetime | None = None, *, active: bool = False) -> dict[str, Any]:
+def time_fields(created: datetime | None, changed: datetime | None = None, *, active: bool = False) -> dict[str, Any]:
     """The fields for creation and change times, if the source has them."""
     if created is None:
         return {}
@@ -59,14 +59,14 @@ def times(created: datetime | None, changed: datetime | None = None, *, active: 
     return {"created_at": created, "updated_at": last, **({"last_active_at": last} if active else {})}
 
 
-def a_mentioned_session(session_id: str, options: ImportOptions, system: str, created: datetime | None) -> Item:
+def mentioned_session(session_id: str, options: ImportOptions, system: str, created: datetime | None) -> Item:
     """A session that a row only names."""
     session = Session(
         id=session_id,
         user_id=options.user_id,
         project_id=options.project_id,
         context_json={IMPORT: {"system": system, "mentioned": True}},
-        **times(created, active=True),
+        **time_fields(created, active=True),
     )
     return Item(session, mention=True)
 
@@ -81,7 +81,7 @@ def is_mention(record: Record) -> bool:
 _LONGEST = 64
 
 
-def an_entity(
+def entity_memory(
     importer: Importer, name: str, options: ImportOptions, kind: str | None = None, observations: Sequence[str] = ()
 ) -> Item:
     """A memory of an entity with its observations; an entity that is only named gives way to one with data."""
@@ -89,7 +89,7 @@ def an_entity(
         raise RowRefused("the entity has no name")
     mentioned = kind is None and not observations
     content: dict[str, Any] = {"name": name, "entityType": kind, "observations": list(observations)}
-    memory = a_memory(
+    memory = build_memory(
         options,
         system=importer.name,
         id=entity_id(importer, name),
@@ -109,7 +109,7 @@ def entity_id(importer: Importer, name: str) -> str:
     return importer.derived_id("entity", name)
 
 
-def a_relation(importer: Importer, source: str, relation: str, target: str) -> Item:
+def relation_item(importer: Importer, source: str, relation: str, target: str) -> Item:
     """A relationship between two entities."""
     if source == target:
         raise RowRefused(f"it relates {source!r} to itself")
@@ -143,6 +143,6 @@ def entity_items(
     importer: Importer, source: str, relation: str, target: str, options: ImportOptions
 ) -> Iterator[Found]:
     """A relation with its two entities, which nothing else describes."""
-    yield an_entity(importer, source, options)
-    yield an_entity(importer, target, options)
-    yield a_relation(importer, source, relation, target)
+    yield entity_memory(importer, source, options)
+    yield entity_memory(importer, target, options)
+    yield relation_item(importer, source, relation, target)

@@ -10,7 +10,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused
-from alma.importers.records import IMPORT, a_memory, a_mentioned_session, times
+from alma.importers.records import IMPORT, build_memory, mentioned_session, time_fields
 from alma.importers.values import (
     entries,
     first,
@@ -65,7 +65,7 @@ class SessionMemoryAgent(Importer):
         said = [time for time in (_time(turn, options) for _, turn, _ in turns) if time is not None]
         begun = created or min(said, default=None) or changed
         if set(data) <= {"session_id", "conversation_history"}:
-            yield a_mentioned_session(session_id, options, self.name, begun)
+            yield mentioned_session(session_id, options, self.name, begun)
         else:
             ended = changed or max(said, default=None) or begun
             yield Item(self._session(session_id, data, options, begun, ended), changed_at=changed)
@@ -89,7 +89,7 @@ class SessionMemoryAgent(Importer):
             metadata=json_object("session_data", data.get("session_data")) or {},
             summary=text_of(data.get("session_summary")) or None,
             context_json={**known, "legacy": legacy} if legacy else known,
-            **times(begun, ended, active=True),
+            **time_fields(begun, ended, active=True),
         )
 
     def _memories(
@@ -108,7 +108,7 @@ class SessionMemoryAgent(Importer):
                 # Turns without times keep their order with microseconds between them.
                 created = last = said_at or (None if last is None else last + _APART)
                 yield Item(
-                    a_memory(
+                    build_memory(
                         options,
                         system=self.name,
                         speaker=speaker or (speaker_of(turn) if isinstance(turn, Mapping) else ""),

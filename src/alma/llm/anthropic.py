@@ -6,7 +6,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, Request
-from alma.llm.sdk import SdkModel, timed
+from alma.llm.sdk import SdkModel, deadline_hooks
 from alma.model.secret import Secret
 
 DEFAULT_MODEL = "claude-haiku-5-5"
@@ -45,7 +45,7 @@ class AnthropicModel(SdkModel):
             max_retries=0,
             # A redirect would send the API key to another host.
             http_client=anthropic.DefaultHttpxClient(
-                follow_redirects=False, event_hooks=timed(anthropic.DefaultHttpxClient)
+                follow_redirects=False, event_hooks=deadline_hooks(anthropic.DefaultHttpxClient)
             ),
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alma.errors import ConfigurationError
 from alma.llm.openai import ChatModel, openai_package
-from alma.llm.sdk import timed
+from alma.llm.sdk import deadline_hooks
 from alma.model.secret import Secret
 
 _DEFAULT_API_VERSION = "2024-10-21"
@@ -45,5 +45,7 @@ class AzureOpenAIModel(ChatModel):
             api_version=api_version,
             max_retries=0,
             # A redirect would send the API key to another host.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks=timed(openai.DefaultHttpxClient)),
+            http_client=openai.DefaultHttpxClient(
+                follow_redirects=False, event_hooks=deadline_hooks(openai.DefaultHttpxClient)
+            ),
         )

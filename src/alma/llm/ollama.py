@@ -6,7 +6,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, LanguageModel, Request
-from alma.llm.sdk import timed
+from alma.llm.sdk import deadline_hooks
 from alma.redaction.redactor import redact_text
 from alma.retry import RETRIED_STATUSES, Failure
 
@@ -89,7 +89,7 @@ class OllamaModel(LanguageModel):
         )
 
     def _client_for(self, timeout_seconds: float) -> Any:
-        hooks = timed(self._http_client)
+        hooks = deadline_hooks(self._http_client)
         return self._new_client(host=self._host, timeout=timeout_seconds, follow_redirects=False, event_hooks=hooks)
 
     def close(self) -> None:

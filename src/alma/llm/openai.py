@@ -7,7 +7,7 @@ from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
 from alma.llm.base import Completion, Request
-from alma.llm.sdk import SdkModel, timed
+from alma.llm.sdk import SdkModel, deadline_hooks
 from alma.model.secret import Secret
 
 DEFAULT_MODEL = "gpt-4.1-mini"
@@ -96,7 +96,9 @@ class OpenAIModel(ChatModel):
             base_url=base_url,
             max_retries=0,
             # A redirect would send the API key to another host.
-            http_client=openai.DefaultHttpxClient(follow_redirects=False, event_hooks=timed(openai.DefaultHttpxClient)),
+            http_client=openai.DefaultHttpxClient(
+                follow_redirects=False, event_hooks=deadline_hooks(openai.DefaultHttpxClient)
+            ),
         )
 
 

@@ -111,7 +111,7 @@ def _quoted(exc: Any) -> str:
 _CONNECTED = ("connect_tcp.complete", "start_tls.complete")
 
 
-def timed(client: type) -> dict[str, list[Callable[[Any], None]]]:
+def deadline_hooks(client: type) -> dict[str, list[Callable[[Any], None]]]:
     """Event hooks for this HTTP client class that apply the read timeout to the whole response.
 
     Clients restart the read timeout with every piece of data, so the connection checks a deadline on every read. The

@@ -37,7 +37,7 @@ _NEVER = datetime.min.replace(tzinfo=UTC)
 _DEFAULTS = {setting.key: setting.value for setting in default_settings()}
 
 
-def changed_at(record: Record) -> datetime:
+def last_changed_at(record: Record) -> datetime:
     """When a record was last changed, according to its own fields."""
     if isinstance(record, Setting) and record.value == _DEFAULTS.get(record.key):
         # Default settings are in every store; they never win over a changed value.
@@ -238,7 +238,7 @@ def _with_vector_of(old: Record, new: Record) -> Record:
 
 def _is_later(parcel: Parcel, old: Record, rows: Sequence[MemoryVersion]) -> bool:
     """Whether the arriving record was changed later; the stored one wins ties."""
-    mine, theirs = changed_at(old), changed_at(parcel.record)
+    mine, theirs = last_changed_at(old), last_changed_at(parcel.record)
     if mine == theirs and rows and parcel.versions:
         mine, theirs = rows[-1].created_at, parcel.versions[-1].created_at
     return theirs > mine
@@ -296,7 +296,7 @@ def _last_versions(tx: Transaction, spec: RecordSpec, keys: Sequence[str]) -> di
 
 
 def _deleted_since(last: MemoryVersion | None, record: Record) -> bool:
-    return last is not None and last.change_type is ChangeType.DELETED and last.created_at > changed_at(record)
+    return last is not None and last.change_type is ChangeType.DELETED and last.created_at > last_changed_at(record)
 
 
 class _TakenBackError(Exception):
@@ -304,7 +304,7 @@ class _TakenBackError(Exception):
 
 
 @contextmanager
-def undone(storage: StorageBackend, by: Attribution, *, only_if: bool) -> Iterator[None]:
+def rolled_back(storage: StorageBackend, by: Attribution, *, only_if: bool) -> Iterator[None]:
     """Roll back everything stored inside, if this is a dry run."""
     if not only_if:
         yield

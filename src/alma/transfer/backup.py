@@ -14,7 +14,7 @@ from alma.model.memory import MemoryVersion
 from alma.storage.base import Capability, StorageBackend
 from alma.transfer.exporting import export_store
 from alma.transfer.importing import import_store, verify_export
-from alma.transfer.lines import UNLIMITED, written
+from alma.transfer.lines import UNLIMITED, atomic_write
 from alma.transfer.parcels import EVERYWHERE, TRAVELLING
 from alma.transfer.report import OnProgress
 
@@ -58,7 +58,7 @@ def backup_store(
     if Capability.COPY not in storage.capabilities:
         export_store(storage, target, force=force, on_progress=on_progress)
         return BackedUp(target, "export", target.stat().st_size)
-    with written(target, force=force) as new:
+    with atomic_write(target, force=force) as new:
         storage.copy_to(new, on_progress)
     return BackedUp(target, "database", target.stat().st_size)
 

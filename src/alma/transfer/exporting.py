@@ -18,7 +18,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import timestamp_text, to_document
-from alma.transfer.lines import LineWriter, line_writer, written
+from alma.transfer.lines import LineWriter, atomic_write, line_writer
 from alma.transfer.parcels import (
     EVERYWHERE,
     TRAVELLING,
@@ -61,7 +61,7 @@ def export_store(
     """
     target = Path(path)
     packed = target.suffix == ".gz"
-    with written(target, force=force) as new, storage.snapshot() as tx, line_writer(new, packed=packed) as lines:
+    with atomic_write(target, force=force) as new, storage.snapshot() as tx, line_writer(new, packed=packed) as lines:
         counts = _Export(tx, lines, scope, on_progress).write(
             history=history, audit=audit and scope.unlimited, vectors=vectors
         )

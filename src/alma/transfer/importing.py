@@ -20,7 +20,7 @@ from alma.model.vector import Vector
 from alma.storage.audit import statement
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import from_document
-from alma.transfer.arrival import Arrival, undone
+from alma.transfer.arrival import Arrival, rolled_back
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION
 from alma.transfer.ledger import MergeLedger, rename_store, store_id
 from alma.transfer.lines import Limits, read_lines
@@ -77,7 +77,7 @@ def import_store(
     replaced if the arriving one was changed later. Importing twice changes nothing. A dry run is rolled back.
     """
     header = verify_export(path, limits)
-    with undone(storage, by, only_if=dry_run):
+    with rolled_back(storage, by, only_if=dry_run):
         arrival = Arrival(storage, by)
         for number, take in _steps(header.path, limits, arrival, storage, by):
             try:
@@ -202,7 +202,7 @@ def merge_stores(
     """
     if source is target:
         raise ConfigurationError("a store cannot be merged into itself")
-    with undone(target, by, only_if=dry_run):
+    with rolled_back(target, by, only_if=dry_run):
         arrival = Arrival(target, by, _ledger(source, target, dry_run=dry_run))
         with source.snapshot() as tx:
             _bring(tx, arrival, on_progress)

@@ -100,7 +100,7 @@ class MergeEntry(Entry):
             return result
         if base is None and old is not None and _same_birth(old, new):
             base = _lower(old, new)
-        sums = joined(self.target_id, self.source_id, old, new, self.of_target, self.of_source, base)
+        sums = join_counters(self.target_id, self.source_id, old, new, self.of_target, self.of_source, base)
         self.shares = sums.shares
         totals = {name: _number(result.spec, name, value) for name, value in sums.totals.items()}
         if all(getattr(result, name) == value for name, value in totals.items()):
@@ -256,7 +256,7 @@ def mark_id(kind: str, key: str, origin: str) -> str:
     return hashlib.sha256("\x00".join((kind, key, origin)).encode()).hexdigest()[:32]
 
 
-def joined(
+def join_counters(
     target_id: str,
     source_id: str,
     old: Record | None,

@@ -112,7 +112,7 @@ def read_lines(path: Path, limits: Limits = UNLIMITED) -> Iterator[tuple[int, di
     """The number and object of every line; an error names a line whose checksum is wrong."""
     seal = Seal()
     number = 0
-    with opened(path) as file:
+    with open_export(path) as file:
         for number, line in _numbered(path, file, limits):
             body, mark, check = line.rpartition(_CHECK)
             if not mark or not line.endswith(b'"}\n'):
@@ -150,7 +150,7 @@ def _is_packed(path: Path) -> bool:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[BinaryIO]:
+def open_export(path: Path) -> Iterator[BinaryIO]:
     """The file for reading, unpacked if its name ends in .gz."""
     try:
         file: BinaryIO = cast(BinaryIO, gzip.GzipFile(path)) if _is_packed(path) else path.open("rb")
@@ -163,7 +163,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def written(path: Path, *, force: bool) -> Iterator[Path]:
+def atomic_write(path: Path, *, force: bool) -> Iterator[Path]:
     """A temporary file that replaces the target when it is complete."""
     if path.exists() and not force:
         raise ConflictError(f"{path} exists already; choose another name, or overwrite it with --force")

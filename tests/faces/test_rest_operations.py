@@ -140,16 +140,16 @@ def test_a_memory_that_was_changed_meanwhile_is_not_overwritten(http: httpx.Clie
     assert http.delete(path, headers={"If-Match": "*"}).status_code == 404
 
 
-def test_what_is_remembered_a_second_time_has_the_version_it_has_now(http: httpx.Client) -> None:
-    first = http.post("/v1/memories", json={"content": "The same words"})
-    again = http.post("/v1/memories", json={"content": "The same words"})
+def test_what_is_remembered_a_second_time_has_the_version_it_has_now(local: httpx.Client) -> None:
+    first = local.post("/v1/memories", json={"content": "The same words"})
+    again = local.post("/v1/memories", json={"content": "The same words"})
     assert again.headers["location"] == first.headers["location"]
-    assert http.get(again.headers["location"]).headers["etag"] == again.headers["etag"]
+    assert local.get(again.headers["location"]).headers["etag"] == again.headers["etag"]
 
 
-def test_a_body_can_insist_on_a_version_too(http: httpx.Client) -> None:
-    memory = kept(http)
-    answer = http.patch(f"/v1/memories/{memory['id']}", json={"title": "x", "expected_version": 7})
+def test_a_body_can_insist_on_a_version_too(local: httpx.Client) -> None:
+    memory = kept(local)
+    answer = local.patch(f"/v1/memories/{memory['id']}", json={"title": "x", "expected_version": 7})
     assert (answer.status_code, error_in(answer)["code"]) == (409, "conflict")
 
 

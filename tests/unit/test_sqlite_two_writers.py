@@ -1,4 +1,4 @@
-"""What a transaction on SQLite leaves is found by the next one, unless anybody wrote in between."""
+"""Two stores on one SQLite file: positions, versions, projections and chains continue where the other one wrote."""
 
 from __future__ import annotations
 

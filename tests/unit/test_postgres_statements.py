@@ -1,4 +1,4 @@
-"""Questions to a connection without a cursor: answered as with one, prepared when they are asked again."""
+"""The statement runner: the same rows as with a cursor, and repeated statements are prepared."""
 
 from __future__ import annotations
 
@@ -163,6 +163,7 @@ def test_what_was_planned_for_few_records_is_planned_anew_once_there_are_many(
 ) -> None:
     monkeypatch.setattr(postgres_connection, "_LOOKS_EVERY_SECONDS", 0)
     question = "SELECT count(*) FROM alma_embeddings WHERE owner = %(owner)s::int"
+    connection.execute("DROP TABLE IF EXISTS alma_embeddings CASCADE")
     connection.execute("CREATE TABLE alma_embeddings (owner int, text text) WITH (autovacuum_enabled = off)")
     connection.execute("CREATE INDEX ON alma_embeddings (owner)")
     connection.execute("INSERT INTO alma_embeddings SELECT n, repeat('a', 300) FROM generate_series(1, 10) AS n")

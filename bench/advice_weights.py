@@ -116,8 +116,10 @@ def _asked(
 def _judged(judge: Judge, task: str, past: list[tuple[str, str]]) -> list[tuple[float | None, float | None]]:
     """The judge's probabilities that a past task with its strategy is useful, and that the tasks are the same."""
     useful = judge.useful([(task, f"{known}: {strategy}") for known, strategy in past])
-    alike = [each["same"] + each["more"] + each["less"] for each in judge.compare([(task, known) for known, _ in past])]
-    return list(zip(useful, alike, strict=True))
+    similarity = [
+        each["same"] + each["more"] + each["less"] for each in judge.compare([(task, known) for known, _ in past])
+    ]
+    return list(zip(useful, similarity, strict=True))
 
 
 def _log_odds(probability: float | None) -> float:
@@ -125,9 +127,9 @@ def _log_odds(probability: float | None) -> float:
     return math.log(known / (1 - known))
 
 
-def _row(features: AdviceFeatures, useful: float | None, alike: float | None) -> list[float]:
-    told = [_log_odds(each) for each in (useful, alike)]
-    return [features.meaning, features.task_words, features.strategy_words, features.words, features.tried, *told]
+def _row(features: AdviceFeatures, useful: float | None, similarity: float | None) -> list[float]:
+    texts_of = [_log_odds(each) for each in (useful, similarity)]
+    return [features.meaning, features.task_words, features.strategy_words, features.words, features.tried, *texts_of]
 
 
 # ---------------------------------------------------------------------- fitting
@@ -185,7 +187,7 @@ def by_size(questions: list[Question], relevance: Any, columns: list[int], most:
     return np.array([*relevance[:-1], -slope, relevance[-1] + slope * max(logarithms)])
 
 
-def told(questions: list[Question], score: Any, relevance: Any, threshold: float, use: _Use) -> tuple[float, float]:
+def texts_of(questions: list[Question], score: Any, relevance: Any, threshold: float, use: _Use) -> tuple[float, float]:
     """acc@1 and false far."""
     right, asked, far, foreign = 0, 0, 0, 0
     for q in questions:
@@ -242,14 +244,14 @@ def _report(found: dict[str, list[Question]], used: _Use) -> None:
         relevance = by_size(questions, relevance, used.relevance, used.most)
         use = replace(used, relevance=[*used.relevance, TRIED])
         threshold = max(threshold_of(whole[name], relevance, FALSE_FAR[name], use) for name in names)
-        numbers = {name: told(whole[name], score, relevance, threshold, use) for name in SETS}
+        numbers = {name: texts_of(whole[name], score, relevance, threshold, use) for name in SETS}
         print(f"{use.name}, fitted on {' and '.join(names)}")
         print("  score    ", {NAMES[i]: round(float(w), 2) for i, w in zip(use.score, score, strict=True)})
         print("  relevance", {NAMES[i]: round(float(w), 2) for i, w in zip(use.relevance, relevance, strict=False)})
         print(f"  bias {relevance[-1]:.2f}, threshold {1 / (1 + np.exp(-threshold)):.3f}")
         for size in map(str, _SIZES):
             part = [q for name in SETS for q in found[name] if q.size == size]
-            acc, far = told(part, score, relevance, threshold, use)
+            acc, far = texts_of(part, score, relevance, threshold, use)
             print(f"  of {size} learned: acc@1 {acc:.3f}, false far {far:.3f}")
         print("  " + "; ".join(f"{name}: acc@1 {acc:.3f}, false far {far:.3f}" for name, (acc, far) in numbers.items()))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from alma import ALMA, ConfidenceEngine, Outcome, clock
-from alma.learning.burst_damping import shares
+from alma.learning.burst_damping import report_weights
 from alma.learning.heuristics import Trial
 
 AGENTS = {
@@ -37,17 +37,17 @@ def at_hours(count: int) -> list[Trial]:
 
 
 def test_reports_of_one_task_at_other_hours_count_in_full() -> None:
-    assert shares(at_hours(4)) == [1.0] * 4
+    assert report_weights(at_hours(4)) == [1.0] * 4
 
 
 def test_reports_of_other_tasks_within_the_hour_count_in_full() -> None:
-    assert shares([Trial("id", True, clock.now(), f"{TASK} {n}", {}) for n in range(4)]) == [1.0] * 4
+    assert report_weights([Trial("id", True, clock.now(), f"{TASK} {n}", {}) for n in range(4)]) == [1.0] * 4
 
 
 def test_reports_of_one_task_within_the_hour_count_less_and_less() -> None:
     now = clock.now()
-    assert sum(shares([Trial("id", True, now, TASK, {})] * 3)) == pytest.approx(1 + 1 / 2 + 1 / 3)
-    assert sum(shares([Trial("id", True, now, TASK, {})] * 30)) == pytest.approx(4, abs=0.01)
+    assert sum(report_weights([Trial("id", True, now, TASK, {})] * 3)) == pytest.approx(1 + 1 / 2 + 1 / 3)
+    assert sum(report_weights([Trial("id", True, now, TASK, {})] * 30)) == pytest.approx(4, abs=0.01)
 
 
 @pytest.mark.parametrize("varied", [False, True], ids=["identical", "varied"])

@@ -281,14 +281,14 @@ def test_recommendations_see_what_another_process_learned_or_deleted(open_alma: 
 
 def test_threads_are_advised_while_others_learn(alma: ALMA) -> None:
     def live(name: str) -> list[str]:
-        told = []
+        texts_of = []
         for n in range(8):
             alma.learn("helena", f"Parse the log {n} of {name}", n % 2 == 0, f"plan of {name}")
-            told.append(alma.recommend(f"Parse the log {n}", "helena").best.strategy)
-        return told
+            texts_of.append(alma.recommend(f"Parse the log {n}", "helena").best.strategy)
+        return texts_of
 
     with ThreadPoolExecutor(4) as threads:
-        every = [strategy for told in threads.map(live, "abcd") for strategy in told]
+        every = [strategy for texts_of in threads.map(live, "abcd") for strategy in texts_of]
     assert {strategy[:8] for strategy in every} == {"plan of "}
 
 
@@ -448,7 +448,7 @@ def test_a_slice_becomes_a_dictionary_from_the_store_and_from_the_cache(alma: AL
     for _ in range(3):
         alma.learn("helena", "Test the form", "success", "Try empty fields")
     for found in (alma.retrieve("Test the form", "helena"), alma.retrieve("Test the form", "helena")):
-        told = dataclasses.asdict(found)
-        assert [each["strategy"] for each in told["heuristics"]] == ["Try empty fields"]
-        assert (told["query"], told["agent"]) == ("Test the form", "helena")
-        assert told["_why_not"]("unknown").stage in ("copy", "scope")
+        texts_of = dataclasses.asdict(found)
+        assert [each["strategy"] for each in texts_of["heuristics"]] == ["Try empty fields"]
+        assert (texts_of["query"], texts_of["agent"]) == ("Test the form", "helena")
+        assert texts_of["_why_not"]("unknown").stage in ("copy", "scope")

@@ -109,13 +109,13 @@ def _parsed(alma: ALMA, number: int, success: bool) -> Learned:
 
 def test_what_a_long_lesson_becomes_counts_all_of_its_outcomes(tmp_path: Path) -> None:
     with ALMA.quickstart(tmp_path / "alma.db", "shop", embedding_provider="mock") as alma:
-        told = [_parsed(alma, n, n >= 110) for n in range(230)]
+        texts_of = [_parsed(alma, n, n >= 110) for n in range(230)]
         (rule,) = alma.storage.find(Heuristic, SHOP)
-        (warned,) = (each.anti_pattern for each in told[109:110])
+        (warned,) = (each.anti_pattern for each in texts_of[109:110])
     assert (rule.occurrence_count, rule.success_count) == (230, 120)
     assert rule.confidence == pytest.approx(121 / 232, abs=0.001)
-    assert list(rule.outcomes_for) == [each.id for each in told[-100:]]
-    assert list(rule.outcomes_against) == [each.id for each in told[10:110]]
+    assert list(rule.outcomes_for) == [each.id for each in texts_of[-100:]]
+    assert list(rule.outcomes_against) == [each.id for each in texts_of[10:110]]
     assert warned is not None
     assert warned.occurrence_count == 110
 

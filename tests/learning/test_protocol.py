@@ -178,14 +178,14 @@ class TestHeuristics:
         assert rule.occurrence_count == 4
 
     def test_a_heuristic_carries_the_outcomes_for_and_against_it(self, alma: ALMA) -> None:
-        told = [learn(alma, n % 5 > 0, embedding=_at(1, 0)) for n in range(130)]
-        won, lost = ([each.outcome.id for each in told if each.outcome.success is good] for good in (True, False))
+        texts_of = [learn(alma, n % 5 > 0, embedding=_at(1, 0)) for n in range(130)]
+        won, lost = ([each.outcome.id for each in texts_of if each.outcome.success is good] for good in (True, False))
         (rule,) = heuristics(alma)
         assert set(rule.outcomes_for) == set(won[-100:])
         assert set(rule.outcomes_against) == set(lost)
         evidence = alma.evidence(rule.id, "helena")
         assert (set(evidence.outcomes_for), set(evidence.outcomes_against)) == (set(won), set(lost))
-        assert (len(won), len(told)) == (rule.success_count, rule.occurrence_count)
+        assert (len(won), len(texts_of)) == (rule.success_count, rule.occurrence_count)
 
     def test_the_evidence_of_others_is_not_told(self, alma: ALMA) -> None:
         rule = learn(alma, times=3).heuristic
@@ -235,8 +235,8 @@ class TestHeuristics:
     def test_paraphrases_count_together_by_how_likely_they_are_the_same(self, alma: ALMA) -> None:
         alma.learning.strategies.judge = ToldJudge(same=[BACKOFF], probability=0.8)
         for strategy in BACKOFF:
-            told = learn(alma, strategy=strategy, task="Call the payment API")
-        assert told.outcome.metadata == {"same_strategy": 0.8}
+            texts_of = learn(alma, strategy=strategy, task="Call the payment API")
+        assert texts_of.outcome.metadata == {"same_strategy": 0.8}
         (made,) = heuristics(alma)
         assert (made.occurrence_count, made.success_count) == (3, 3)
         assert made.weight_for == pytest.approx((1 + 0.8 + 0.8) * (1 + 1 / 2 + 1 / 3) / 3, abs=1e-3)
@@ -278,8 +278,8 @@ class TestHeuristics:
         moved = alma.learning.separate(rule.id, BACKOFF[1], "helena", "shop")
         (left,) = heuristics(alma)
         assert (left.occurrence_count, left.success_count, len(left.outcomes_for)) == (3, 3, 3)
-        told = learn(alma, strategy=BACKOFF[1])
-        assert told.lesson_id == alma.storage.require(Outcome, moved[0], SHOP).lesson_id != rule.id
+        texts_of = learn(alma, strategy=BACKOFF[1])
+        assert texts_of.lesson_id == alma.storage.require(Outcome, moved[0], SHOP).lesson_id != rule.id
         assert learn(alma, strategy=BACKOFF[1], task="Test the form for login").lesson_id != rule.id
         with pytest.raises(ValidationError, match="is the only strategy"):
             alma.learning.separate(rule.id, BACKOFF[0], "helena", "shop")
@@ -569,9 +569,9 @@ class TestScopes:
         assert not given.retrieve(FORM, "victor").heuristics
 
     def test_sharing_needs_both_sides(self, open_alma: Open) -> None:
-        for shares, expected in ((["victor"], 1), ([], 0)):
-            alma = open_alma(agents={"helena": {"share_with": shares}, "victor": {"inherit_from": ["helena"]}})
-            if shares:
+        for report_weights, expected in ((["victor"], 1), ([], 0)):
+            alma = open_alma(agents={"helena": {"share_with": report_weights}, "victor": {"inherit_from": ["helena"]}})
+            if report_weights:
                 learn(alma, times=3)
             assert len(alma.retrieve(FORM, "victor").heuristics) == expected
 

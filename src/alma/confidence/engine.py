@@ -8,7 +8,7 @@ from alma import clock
 from alma.confidence.signals import ConfidenceSignal, OpportunitySignal, RecommendationLevel, RiskSignal
 from alma.core import ALMA, checked_memory
 from alma.errors import ValidationError
-from alma.learning.burst_damping import as_told_by_another
+from alma.learning.burst_damping import limited_by_hours
 from alma.learning.recommendation import Assessed
 from alma.model.common import same_name
 from alma.model.learning import AntiPattern, Belief, Heuristic, belief_in
@@ -22,7 +22,7 @@ _TRIED, _WELL_TRIED = 3, 5
 # What a warning about this very strategy takes off what the outcomes say.
 _WARNING_COUNTS_AS = 3.0
 # What is not known is as likely as not, and what happened on other tasks says this much about it.
-_UNKNOWN, _TOLD_ELSEWHERE = 0.5, 0.25
+_UNKNOWN, _ON_OTHER_TASKS = 0.5, 0.25
 # How much it speaks against a strategy that only another agent has tried it.
 _ONE_SOURCE = 0.3
 
@@ -111,7 +111,7 @@ class ConfidenceEngine:
     def _strength(self, known: Heuristic, agent: str) -> float:
         belief = self._alma.learning.extractor.current_belief(known, clock.now())
         if not _is_own(known.agent, agent):
-            return as_told_by_another(belief, known.created_at, known.last_validated).lower_bound
+            return limited_by_hours(belief, known.created_at, known.last_validated).lower_bound
         return known.confidence if belief_in(known) is None else belief.lower_bound
 
 
@@ -132,7 +132,7 @@ def _weighed(
 
     `opposed` is how strong each of these rules is.
     """
-    expected = _UNKNOWN + _TOLD_ELSEWHERE * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
+    expected = _UNKNOWN + _ON_OTHER_TASKS * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
     total, weight = expected * (1 + assessed.evidence), 1.0 + assessed.evidence
     unseen = sum(not warning.outcomes_for for warning in warnings)
     weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(opposed)

@@ -13,7 +13,7 @@ import numpy as np
 
 from alma import clock
 from alma.errors import ProviderError, StorageError
-from alma.learning.burst_damping import Sessions, as_told_by_another, weights_for
+from alma.learning.burst_damping import Sessions, limited_by_hours, weights_for
 from alma.learning.lesson_index import unit
 from alma.learning.rule_evidence import Rule
 from alma.learning.strategies import strategy_key
@@ -132,11 +132,11 @@ class Advisor:
         candidates: list[Report | Rule] = [*map(Report._make, rows), *map(Rule._make, rules)]
         candidates = [each for each in candidates if strategy_of(each)]
         wanted = set(query_terms(task))
-        told = [(set(query_terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
-        rarity = _rarity(wanted, [one | other for one, other in told])
+        texts_of = [(set(query_terms(task_of(each))), set(terms(strategy_of(each)))) for each in candidates]
+        rarity = _rarity(wanted, [one | other for one, other in texts_of])
         tried = math.log(1 + self._storage.count(Outcome, scope)) if candidates else 0.0
         found = []
-        for each, (in_task, in_strategy) in zip(candidates, told, strict=True):
+        for each, (in_task, in_strategy) in zip(candidates, texts_of, strict=True):
             overlap = word_overlap(wanted, in_task)
             # Of what is stored without a vector, the words have to tell.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
@@ -199,8 +199,8 @@ def _counted(scored: Sequence[_Scored], weights: Sequence[float], reader: str | 
         rows.append((i, author, group, session, strategy))
     places, authors, grouped, held, known = (np.array(column) for column in zip(*rows, strict=True))
     asks = None if reader is None else agents.get(reader, len(agents))
-    alike = np.array([weights[i] for i in places])
-    for i, share in zip(places, weights_for(asks, authors, grouped, held, known, alike), strict=True):
+    similarity = np.array([weights[i] for i in places])
+    for i, share in zip(places, weights_for(asks, authors, grouped, held, known, similarity), strict=True):
         counted[i] = float(share)
     return counted
 
@@ -230,11 +230,11 @@ def _nearby(
         if rule.agent == reader or reader is None or not reports:
             known = rule.belief(now, half_life_days)
             if reader is not None and rule.agent != reader:
-                known = as_told_by_another(known, rule.created_at, rule.last_validated)
+                known = limited_by_hours(known, rule.created_at, rule.last_validated)
             near = max(weights)
             belief = Belief(max(won, known.weight_for * near), max(lost, known.weight_against * near))
         tried, succeeded = max(tried, rule.occurrence_count), max(succeeded, rule.success_count)
-    told_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule in rules)])
+    reported_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule in rules)])
     times = Sessions()
     return NearbyStrategy(
         strategy=rules[0].strategy if rules else strategy_of(found[0].record),
@@ -245,7 +245,7 @@ def _nearby(
         succeeded=succeeded,
         outcome_ids=tuple(each.id for each, _ in reports[:_NAMED]),
         heuristic_ids=tuple(rule.id for rule in rules[:_NAMED]),
-        agents=tuple(told_by),
+        agents=tuple(reported_by),
         sessions=0 if tried > len(reports) else len({times.number(each.agent, each.timestamp) for each, _ in reports}),
     )
 

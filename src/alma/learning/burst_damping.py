@@ -53,7 +53,7 @@ def _is_over(began: datetime | None, moment: datetime | None) -> bool:
     return began is not None and moment is not None and abs(moment - began) > SESSION_LENGTH
 
 
-def shares(reports: Sequence[Reported]) -> list[float]:
+def report_weights(reports: Sequence[Reported]) -> list[float]:
     """What each report of one agent about one strategy counts."""
     if len(reports) == 1:
         return [1.0]
@@ -68,11 +68,11 @@ def shares(reports: Sequence[Reported]) -> list[float]:
     return [harmonic[counts[number]] / counts[number] for number in numbers]
 
 
-def weights_for(reader: int | None, authors: Any, groups: Any, sessions: Any, strategies: Any, alike: Any) -> Any:
+def weights_for(reader: int | None, authors: Any, groups: Any, sessions: Any, strategies: Any, similarity: Any) -> Any:
     """What each report of several agents counts for one of them; the arrays have an entry for each report.
 
     `groups` are the sessions of an agent at one task with one strategy, `sessions` those of an agent at any task;
-    `alike` is how alike the task of each report is to the one that is asked about.
+    `similarity` is how alike the task of each report is to the one that is asked about.
     """
     own, _ = _shared(groups)
     foreign = authors != reader
@@ -80,7 +80,7 @@ def weights_for(reader: int | None, authors: Any, groups: Any, sessions: Any, st
         return own
     together, counts = _shared(sessions * (int(strategies.max()) + 1) + strategies)
     weights = np.where(foreign, together, own)
-    near = np.bincount(authors, weights=weights * alike)
+    near = np.bincount(authors, weights=weights * similarity)
     contested = np.minimum(1, (near.sum() - near) / _FULLY_CONTESTED)[authors]
     beside_others = (1 - contested) * together + contested * _SESSION_OF_ANOTHER / counts
     return np.where(foreign, beside_others, own)
@@ -93,7 +93,7 @@ def _shared(groups: Any) -> tuple[Any, Any]:
     return (harmonic[sizes - 1] / sizes)[place], sizes[place]
 
 
-def as_told_by_another(belief: Belief, began: datetime | None, last: datetime | None) -> Belief:
+def limited_by_hours(belief: Belief, began: datetime | None, last: datetime | None) -> Belief:
     """What a lesson of another agent is worth: no more than one report for each hour in which it was learned."""
     hours = (last - began) / SESSION_LENGTH if began is not None and last is not None else 0.0
     most = 1.0 + max(0.0, hours)

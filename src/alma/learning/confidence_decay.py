@@ -9,7 +9,7 @@ from typing import Any
 from alma import clock
 from alma.errors import ValidationError
 from alma.learning.decay import Decay, ExponentialDecay
-from alma.learning.policy import VITALS, Vitals, fits, is_pinned
+from alma.learning.policy import KIND_FIELDS, KindFields, fits, is_pinned
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
@@ -62,44 +62,44 @@ class ConfidenceDecayer:
         """Let the confidences inside the scope fade to what they are today."""
         now = clock.now()
         faded: list[Faded] = []
-        for vitals in VITALS:
-            if vitals.confidence is None or not fits(vitals.cls, scope):
+        for fields in KIND_FIELDS:
+            if fields.confidence is None or not fits(fields.cls, scope):
                 continue
-            for record in self._storage.iterate(vitals.cls, scope, page_size=_AT_ONCE):
-                change = self._change(record, vitals, now)
-                if change is not None and (dry_run or self._carry_out(record, vitals, now, by)):
+            for record in self._storage.iterate(fields.cls, scope, page_size=_AT_ONCE):
+                change = self._change(record, fields, now)
+                if change is not None and (dry_run or self._carry_out(record, fields, now, by)):
                     faded.append(change)
         return FadeSummary(dry_run, tuple(faded))
 
-    def _change(self, record: Record, vitals: Vitals, now: datetime) -> Faded | None:
-        before = self._confidence(record, vitals)
-        after = self._faded(record, vitals, now)
+    def _change(self, record: Record, fields: KindFields, now: datetime) -> Faded | None:
+        before = self._confidence(record, fields)
+        after = self._faded(record, fields, now)
         if is_pinned(record) or _weighs_evidence(record) or abs(after - before) < _LEAST_CHANGE:
             return None
         return Faded(record.spec.kind, str(record.key), before, after)
 
-    def _faded(self, record: Any, vitals: Vitals, now: datetime) -> float:
-        start = _start(record, self._confidence(record, vitals))
-        left = start * self._decay.strength(vitals.age_days(record, now))
+    def _faded(self, record: Any, fields: KindFields, now: datetime) -> float:
+        start = _start(record, self._confidence(record, fields))
+        left = start * self._decay.strength(fields.age_days(record, now))
         return max(min(start, self._floor), left)
 
-    def _carry_out(self, record: Record, vitals: Vitals, now: datetime, by: Attribution) -> bool:
+    def _carry_out(self, record: Record, fields: KindFields, now: datetime, by: Attribution) -> bool:
         def change(tx: Transaction) -> bool:
-            for held in tx.lock(vitals.cls, [record.key], Scope.everywhere()):
-                if self._change(held, vitals, now) is not None:
-                    after = self._faded(held, vitals, now)
-                    start = _start(held, self._confidence(held, vitals))
+            for held in tx.lock(fields.cls, [record.key], Scope.everywhere()):
+                if self._change(held, fields, now) is not None:
+                    after = self._faded(held, fields, now)
+                    start = _start(held, self._confidence(held, fields))
                     noted = {**getattr(held, "metadata", {}), _NOTE: {"from": start, "to": after}}
-                    values = {str(vitals.confidence): after, "metadata": noted}
-                    tx.update(vitals.cls, str(held.key), values, Scope.everywhere())
+                    values = {str(fields.confidence): after, "metadata": noted}
+                    tx.update(fields.cls, str(held.key), values, Scope.everywhere())
                     return True
             return False
 
         return self._storage.write(change, by)
 
     @staticmethod
-    def _confidence(record: Record, vitals: Vitals) -> float:
-        return float(getattr(record, str(vitals.confidence)))
+    def _confidence(record: Record, fields: KindFields) -> float:
+        return float(getattr(record, str(fields.confidence)))
 
 
 def _weighs_evidence(record: Any) -> bool:

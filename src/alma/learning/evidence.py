@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from alma import clock
 from alma.learning.burst_damping import Sessions
-from alma.learning.text_similarity import Figures, Writings
+from alma.learning.text_similarity import NumberIndex, TextIndex
 from alma.model.learning import Outcome
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, Compare, Order
@@ -34,8 +34,8 @@ class Evidence:
     """
 
     ids: list[str] = field(default_factory=list)
-    writings: Writings = field(default_factory=Writings)
-    figures: Figures = field(default_factory=Figures)
+    texts: TextIndex = field(default_factory=TextIndex)
+    numbers_in_texts: NumberIndex = field(default_factory=NumberIndex)
     task_rows: dict[str, int] = field(default_factory=dict)
     strategy_rows: dict[str, int] = field(default_factory=dict)
     tasks: list[int] = field(default_factory=list)
@@ -58,8 +58,8 @@ class Evidence:
         unique = list(dict.fromkeys(fresh))
         for task in unique:
             self.task_rows[task] = len(self.task_rows)
-        self.writings.add(unique)
-        self.figures.add(unique)
+        self.texts.add(unique)
+        self.numbers_in_texts.add(unique)
         for record_id, task, strategy, success, moment, agent in rows:
             task_row = self.task_rows[task]
             strategy_row = self.strategy_rows.setdefault(strategy or "", len(self.strategy_rows))
@@ -73,7 +73,7 @@ class Evidence:
             self.groups.append(self._groups.number((author, task_row, strategy_row), moment))
 
 
-class Gathered(NamedTuple):
+class EvidenceSnapshot(NamedTuple):
     """The evidence of a scope, and how far the store was read for it."""
 
     evidence: Evidence
@@ -84,23 +84,23 @@ class Gathered(NamedTuple):
     read_at: datetime
 
 
-def gathered(storage: StorageBackend, scope: Scope, before: Gathered | None = None) -> Gathered:
+def read_evidence(storage: StorageBackend, scope: Scope, before: EvidenceSnapshot | None = None) -> EvidenceSnapshot:
     """All outcomes inside the scope, whichever process wrote them; what was gathered before is added to."""
     read_at = clock.now()
     total = storage.count(Outcome, scope)
     since = read_at if before is None else min(read_at, before.read_at)
     corrections = _corrections(storage, since - _CLOCKS_DIFFER)
     if before is None or before.newest is None or not corrections <= before.corrections:
-        return _whole(storage, scope, total, corrections, read_at)
+        return _read_all(storage, scope, total, corrections, read_at)
     later = storage.values(Outcome, _FIELDS, scope, Compare("timestamp", "ge", before.newest), _NEWEST_FIRST)
     fresh = [row for row in reversed(later) if row[0] not in before.known]
     if before.total + len(fresh) != total:
         # Something was deleted, or came with a time of its own: counting on would count it forever or never.
-        return _whole(storage, scope, total, corrections, read_at)
+        return _read_all(storage, scope, total, corrections, read_at)
     before.evidence.add(fresh)
     before.known.update(row[0] for row in fresh)
     newest = fresh[-1][4] if fresh else before.newest
-    return Gathered(before.evidence, total, newest, before.known, corrections, read_at)
+    return EvidenceSnapshot(before.evidence, total, newest, before.known, corrections, read_at)
 
 
 def _corrections(storage: StorageBackend, since: datetime) -> frozenset[int]:
@@ -113,14 +113,14 @@ def _corrections(storage: StorageBackend, since: datetime) -> frozenset[int]:
     return frozenset(number for (number,) in storage.values(MemoryVersion, ("id",), Scope.everywhere(), changed))
 
 
-def _whole(
+def _read_all(
     storage: StorageBackend, scope: Scope, total: int, corrections: frozenset[int], read_at: datetime
-) -> Gathered:
+) -> EvidenceSnapshot:
     rows = storage.values(Outcome, _FIELDS, scope, order=_NEWEST_FIRST, limit=MOST_OUTCOMES)
     evidence = Evidence()
     evidence.add(list(reversed(_of_few_tasks(rows))))
     newest = rows[0][4] if rows else None
-    return Gathered(evidence, total, newest, set(evidence.ids), corrections, read_at)
+    return EvidenceSnapshot(evidence, total, newest, set(evidence.ids), corrections, read_at)
 
 
 def _of_few_tasks(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:

@@ -12,12 +12,12 @@ from typing import Self
 from alma import clock
 from alma.errors import ValidationError
 from alma.learning.policy import (
+    KIND_FIELDS,
     NOTHING,
-    VITALS,
+    KindFields,
     PrunePolicy,
     PruneReason,
     Verdict,
-    Vitals,
     checked_policy,
     fits,
     is_pinned,
@@ -120,9 +120,9 @@ class ForgettingEngine:
         """
         chosen = checked_policy("forget", policy or self.policy)
         run = _Run(self._storage, self._archive, chosen, scope, dry_run, by, progress, where)
-        looked_at = [vitals for vitals in _vitals(kinds) if fits(vitals.cls, scope)]
-        run.judge(looked_at)
-        run.make_room(looked_at)
+        selected = [fields for fields in _chosen_kinds(kinds) if fits(fields.cls, scope)]
+        run.judge(selected)
+        run.make_room(selected)
         return run.summary()
 
     def forget(
@@ -174,44 +174,48 @@ class _Run:
         self._items: list[Pruned] = []
         self._seen = 0
         # In a dry run everything is still there when room is made.
-        self._condemned: set[tuple[str, str]] = set()
+        self._dropped: set[tuple[str, str]] = set()
 
-    def judge(self, looked_at: Sequence[Vitals]) -> None:
+    def judge(self, selected: Sequence[KindFields]) -> None:
         """Forget every memory that something is held against."""
-        suspects = {vitals: self._policy.suspects(vitals, self._now) for vitals in looked_at}
-        asked = {vitals: And(where, self._where) for vitals, where in suspects.items() if where != NOTHING}
-        total = sum(self._storage.count(vitals.cls, self._scope, where) for vitals, where in asked.items())
-        for vitals, where in asked.items():
-            for page in _pages(self._storage.iterate(vitals.cls, self._scope, where, page_size=_AT_ONCE)):
-                self._forget(vitals, page)
+        candidates = {fields: self._policy.candidates(fields, self._now) for fields in selected}
+        wanted = {fields: And(where, self._where) for fields, where in candidates.items() if where != NOTHING}
+        total = sum(self._storage.count(fields.cls, self._scope, where) for fields, where in wanted.items())
+        for fields, where in wanted.items():
+            for page in _pages(self._storage.iterate(fields.cls, self._scope, where, page_size=_AT_ONCE)):
+                self._forget(fields, page)
                 self._seen += len(page)
                 if self._progress is not None:
                     self._progress(self._seen, total)
 
-    def make_room(self, looked_at: Sequence[Vitals]) -> None:
+    def make_room(self, selected: Sequence[KindFields]) -> None:
         """Forget what is worth least until the rest fits."""
         policy = self._policy
-        if policy.max_bytes is None and (policy.max_memories is None or self._count(looked_at) <= policy.max_memories):
+        if policy.max_bytes is None and (policy.max_memories is None or self._count(selected) <= policy.max_memories):
             return
         ranked: list[tuple[float, int, int, str]] = []
         memories = size = 0
-        for number, vitals in enumerate(looked_at):
-            for record in self._storage.iterate(vitals.cls, self._scope, self._where, page_size=_AT_ONCE):
-                if (vitals.cls.spec.kind, str(record.key)) in self._condemned:
+        for number, fields in enumerate(selected):
+            for record in self._storage.iterate(fields.cls, self._scope, self._where, page_size=_AT_ONCE):
+                if (fields.cls.spec.kind, str(record.key)) in self._dropped:
                     continue
                 memories, size = memories + 1, size + _bytes(record)
                 if not is_pinned(record):
-                    worth = vitals.strength(record, policy.decay, self._now)
-                    ranked.append((worth, number, _bytes(record), str(record.key)))
-        self._forget_least(looked_at, sorted(ranked), memories, size)
+                    value = fields.strength(record, policy.decay, self._now)
+                    ranked.append((value, number, _bytes(record), str(record.key)))
+        self._forget_least(selected, sorted(ranked), memories, size)
 
-    def _count(self, looked_at: Sequence[Vitals]) -> int:
+    def _count(self, selected: Sequence[KindFields]) -> int:
         """How many memories are left, as the store counts them."""
-        left = sum(self._storage.count(vitals.cls, self._scope, self._where) for vitals in looked_at)
-        return left - len(self._condemned)
+        left = sum(self._storage.count(fields.cls, self._scope, self._where) for fields in selected)
+        return left - len(self._dropped)
 
     def _forget_least(
-        self, looked_at: Sequence[Vitals], ranked: Sequence[tuple[float, int, int, str]], memories: int, size: int
+        self,
+        selected: Sequence[KindFields],
+        ranked: Sequence[tuple[float, int, int, str]],
+        memories: int,
+        size: int,
     ) -> None:
         policy = self._policy
         leaving: dict[int, list[str]] = defaultdict(list)
@@ -224,33 +228,33 @@ class _Run:
             memories, size = memories - 1, size - weight
         verdict = Verdict(PruneReason.SPACE, "worth least when there was no more room")
         for number, keys in leaving.items():
-            vitals = looked_at[number]
+            fields = selected[number]
             for i in range(0, len(keys), _AT_ONCE):
-                self._carry_out(vitals, verdict, keys[i : i + _AT_ONCE], lambda record: not is_pinned(record))
+                self._carry_out(fields, verdict, keys[i : i + _AT_ONCE], lambda record: not is_pinned(record))
 
-    def _forget(self, vitals: Vitals, page: Sequence[Record]) -> None:
+    def _forget(self, fields: KindFields, page: Sequence[Record]) -> None:
         under: dict[Verdict, list[str]] = defaultdict(list)
         for record in page:
-            verdict = self._policy.verdict(record, vitals, self._now)
+            verdict = self._policy.verdict(record, fields, self._now)
             if verdict is not None:
                 under[verdict].append(str(record.key))
         for verdict, keys in under.items():
-            self._carry_out(vitals, verdict, keys, self._still(vitals))
+            self._carry_out(fields, verdict, keys, self._still(fields))
 
-    def _still(self, vitals: Vitals) -> Callable[[Record], bool]:
-        return lambda record: self._policy.verdict(record, vitals, self._now) is not None
+    def _still(self, fields: KindFields) -> Callable[[Record], bool]:
+        return lambda record: self._policy.verdict(record, fields, self._now) is not None
 
     def _carry_out(
-        self, vitals: Vitals, verdict: Verdict, keys: Sequence[str], still: Callable[[Record], bool]
+        self, fields: KindFields, verdict: Verdict, keys: Sequence[str], still: Callable[[Record], bool]
     ) -> None:
-        kind = vitals.cls.spec.kind
+        kind = fields.cls.spec.kind
         gone = list(keys)
         if self._dry_run:
-            self._condemned.update((kind, key) for key in keys)
+            self._dropped.update((kind, key) for key in keys)
         else:
-            because = f"{verdict.reason}: {verdict.rule}"
+            reason_text = f"{verdict.reason}: {verdict.rule}"
             moved = self._archive.put(
-                vitals.cls, keys, self._scope, ArchiveCause.FORGOTTEN, because, self._by, only_if=still
+                fields.cls, keys, self._scope, ArchiveCause.FORGOTTEN, reason_text, self._by, only_if=still
             )
             if len(moved) < len(keys):
                 found = self._storage.get_many(ArchivedRecord, moved, Scope.everywhere())
@@ -282,15 +286,15 @@ def _bytes(record: Record) -> int:
     return len(record.text().encode()) + (0 if vector is None else 4 * len(vector))
 
 
-def _vitals(kinds: Iterable[type[Record]] | type[Record] | None) -> list[Vitals]:
+def _chosen_kinds(kinds: Iterable[type[Record]] | type[Record] | None) -> list[KindFields]:
     if kinds is None:
-        return list(VITALS)
+        return list(KIND_FIELDS)
     wanted = list(kinds) if isinstance(kinds, Iterable) else [kinds]
-    known = [vitals.cls for vitals in VITALS]
+    known = [fields.cls for fields in KIND_FIELDS]
     for cls in wanted:
         if not any(cls is each for each in known):
             raise ValidationError("forget", "kinds", cls, f"must be among {', '.join(c.spec.kind for c in known)}")
-    return [vitals for vitals in VITALS if vitals.cls in wanted]
+    return [fields for fields in KIND_FIELDS if fields.cls in wanted]
 
 
 MOST_OUTCOMES = 250_000
@@ -338,7 +342,7 @@ class ForgettingTrigger:
         oldest = self._storage.values(Outcome, ("id",), scope, order=_OLDEST_FIRST, limit=many)
         ids = [key for (key,) in oldest]
         by = Attribution(reason=f"more than {self._most:,} outcomes")
-        because = f"{PruneReason.SPACE}: the oldest when there were too many"
+        reason_text = f"{PruneReason.SPACE}: the oldest when there were too many"
         return sum(
             len(
                 self._archive.put(
@@ -346,7 +350,7 @@ class ForgettingTrigger:
                     ids[i : i + _ARCHIVE_BATCH],
                     scope,
                     ArchiveCause.FORGOTTEN,
-                    because,
+                    reason_text,
                     by,
                     only_if=lambda record: not is_pinned(record),
                 )

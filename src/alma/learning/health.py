@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from alma import clock
 from alma.errors import ValidationError
 from alma.ingest.deduplication import canonical_text
-from alma.learning.policy import NOTHING, VITALS, PrunePolicy, Vitals, checked_policy, fits
+from alma.learning.policy import KIND_FIELDS, NOTHING, KindFields, PrunePolicy, checked_policy, fits
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
@@ -102,14 +102,14 @@ class MemoryHealthMonitor:
         """How the memories inside the scope are doing."""
         now = clock.now()
         with self._storage.snapshot() as tx:
-            kinds = tuple(self._examined(tx, vitals, scope, now) for vitals in VITALS if fits(vitals.cls, scope))
+            kinds = tuple(self._examined(tx, fields, scope, now) for fields in KIND_FIELDS if fits(fields.cls, scope))
             archived = tx.count(ArchivedRecord, scope)
             quarantined = tx.count(ArchivedRecord, scope, Compare("cause", "eq", ArchiveCause.QUARANTINED))
         advice = (*_advice(kinds, self._policy), *_about_archive(archived, quarantined))
         return HealthReport(kinds, archived, quarantined, now, advice)
 
-    def _examined(self, tx: Transaction, vitals: Vitals, scope: Scope, now: datetime) -> KindHealth:
-        cls, policy = vitals.cls, self._policy
+    def _examined(self, tx: Transaction, fields: KindFields, scope: Scope, now: datetime) -> KindHealth:
+        cls, policy = fields.cls, self._policy
 
         def count(where: Predicate) -> int:
             return 0 if where == NOTHING else tx.count(cls, scope, where)
@@ -117,24 +117,24 @@ class MemoryHealthMonitor:
         return KindHealth(
             kind=cls.spec.kind,
             total=count(And()),
-            stale=count(policy.stale(vitals, now)),
-            never_validated=count(_never_validated(vitals)),
-            low_confidence=count(policy.distrusted(vitals)),
-            expired=count(policy.outlived(vitals, now)),
+            stale=count(policy.stale(fields, now)),
+            never_validated=count(_never_validated(fields)),
+            low_confidence=count(policy.below_confidence(fields)),
+            expired=count(policy.past_ttl(fields, now)),
             without_vector=tx.count_without_vector(cls, tx.embedding_model, scope),
-            duplicates_share=0.0 if cls is Outcome else _duplicates_share(tx, vitals, scope),
-            new_last_30_days=count(vitals.born_since(now - timedelta(days=_DAYS))),
+            duplicates_share=0.0 if cls is Outcome else _duplicates_share(tx, fields, scope),
+            new_last_30_days=count(fields.created_since(now - timedelta(days=_DAYS))),
         )
 
 
-def _never_validated(vitals: Vitals) -> Predicate:
-    if vitals.cls is Memory:
+def _never_validated(fields: KindFields) -> Predicate:
+    if fields.cls is Memory:
         return Compare("access_count", "eq", 0)
-    return Missing(vitals.seen) if vitals.seen != vitals.born else NOTHING
+    return Missing(fields.used) if fields.used != fields.created else NOTHING
 
 
-def _duplicates_share(tx: Transaction, vitals: Vitals, scope: Scope) -> float:
-    newest = tx.find(vitals.cls, scope, order=(Order(vitals.born, "desc"),), limit=_SAMPLE)
+def _duplicates_share(tx: Transaction, fields: KindFields, scope: Scope) -> float:
+    newest = tx.find(fields.cls, scope, order=(Order(fields.created, "desc"),), limit=_SAMPLE)
     if not newest:
         return 0.0
     owners = ("user_id", "project_id", "session_id", "agent")

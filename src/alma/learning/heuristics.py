@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from alma.errors import ValidationError
-from alma.learning.burst_damping import shares
+from alma.learning.burst_damping import report_weights
 from alma.model.fields import JsonObject
 from alma.model.learning import (
     EVIDENCE_HALF_LIFE_DAYS,
@@ -158,9 +158,9 @@ class HeuristicExtractor:
 
     def _repeated(self, outcome: Outcome, earlier: Iterable[Trial], now: datetime) -> tuple[Belief, Belief]:
         """The belief from the outcomes on the same task, without and with the new one: repetitions count less."""
-        alike = [trial for trial in earlier if trial.task_description == outcome.task_description]
-        together: list[AnyTrial] = [outcome, *alike]
-        return self.belief(alike, now), self.belief(together[:EVIDENCE_READ], now)
+        similarity = [trial for trial in earlier if trial.task_description == outcome.task_description]
+        together: list[AnyTrial] = [outcome, *similarity]
+        return self.belief(similarity, now), self.belief(together[:EVIDENCE_READ], now)
 
     def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
         """What the evidence of a rule says today; a hand-written rule counts by its own numbers."""
@@ -169,7 +169,7 @@ class HeuristicExtractor:
     def belief(self, outcomes: Sequence[AnyTrial], now: datetime) -> Belief:
         """The belief from outcomes of one lesson; older ones and repetitions count less."""
         weight = {True: 0.0, False: 0.0}
-        for outcome, share in zip(outcomes, shares(outcomes), strict=True):
+        for outcome, share in zip(outcomes, report_weights(outcomes), strict=True):
             counted = share * _probability(outcome)
             weight[outcome.success] += counted * kept(outcome.timestamp, now, self.half_life_days)
         return Belief(weight[True], weight[False])

@@ -22,65 +22,65 @@ PINNED = "pinned"
 """A tag of a general memory, or a key of a lesson's metadata that is true: it is never forgotten."""
 
 INSTRUCTIONS = ("instruction", "standing_instruction")
-USUAL_DECAY_RATE = 0.1
+DEFAULT_DECAY_RATE = 0.1
 IMPORTANT = 0.9
-_UNTESTED_WORTH = 0.5
+_UNTESTED_VALUE = 0.5
 _FEW_OCCURRENCES = 3
 _SECONDS_PER_DAY = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Vitals:
+class KindFields:
     """Which fields of a kind tell when it was last seen and made, and what makes it worth keeping."""
 
     cls: type[Record]
-    seen: str
-    born: str
-    worth: Callable[[Any], float]
+    used: str
+    created: str
+    value: Callable[[Any], float]
     confidence: str | None = None
 
-    def last_seen(self, record: Record) -> datetime | None:
+    def last_used(self, record: Record) -> datetime | None:
         """When the memory last gave a sign of life: was validated, verified, used or made."""
-        moments = (getattr(record, self.seen), getattr(record, self.born))
+        moments = (getattr(record, self.used), getattr(record, self.created))
         return max((moment for moment in moments if moment is not None), default=None)
 
     def age_days(self, record: Record, now: datetime) -> float:
         """How long ago that was; of what tells no time, not at all."""
-        seen = self.last_seen(record)
+        seen = self.last_used(record)
         return 0.0 if seen is None else max(0.0, (now - seen).total_seconds() / _SECONDS_PER_DAY)
 
-    def not_seen_since(self, moment: datetime) -> Predicate:
+    def unused_since(self, moment: datetime) -> Predicate:
         """What gave its last sign of life before then, as a question to a store."""
-        born = And() if self.born == self.seen else Or(Missing(self.born), Compare(self.born, "lt", moment))
-        unseen = And(Missing(self.seen), Compare(self.born, "lt", moment)) if self.born != self.seen else Or()
-        return Or(And(Compare(self.seen, "lt", moment), born), unseen)
+        created = And() if self.created == self.used else Or(Missing(self.created), Compare(self.created, "lt", moment))
+        unseen = And(Missing(self.used), Compare(self.created, "lt", moment)) if self.created != self.used else Or()
+        return Or(And(Compare(self.used, "lt", moment), created), unseen)
 
-    def born_since(self, moment: datetime) -> Predicate:
+    def created_since(self, moment: datetime) -> Predicate:
         """What was made since then."""
-        return Compare(self.born, "ge", moment)
+        return Compare(self.created, "ge", moment)
 
     def strength(self, record: Record, decay: Decay, now: datetime) -> float:
         """What the memory is still worth: its own worth, less what time has taken."""
-        age = self.age_days(record, now) * getattr(record, "decay_rate", USUAL_DECAY_RATE) / USUAL_DECAY_RATE
-        return self.worth(record) * decay.strength(age)
+        age = self.age_days(record, now) * getattr(record, "decay_rate", DEFAULT_DECAY_RATE) / DEFAULT_DECAY_RATE
+        return self.value(record) * decay.strength(age)
 
 
-def _heuristic_worth(record: Heuristic) -> float:
-    return _UNTESTED_WORTH if is_untested(record) else record.confidence
+def _heuristic_value(record: Heuristic) -> float:
+    return _UNTESTED_VALUE if is_untested(record) else record.confidence
 
 
-def _anti_pattern_worth(record: AntiPattern) -> float:
+def _anti_pattern_value(record: AntiPattern) -> float:
     return 1.0 - 0.5 / (1 + record.occurrence_count)
 
 
-VITALS: tuple[Vitals, ...] = (
-    Vitals(Heuristic, "last_validated", "created_at", _heuristic_worth, "confidence"),
-    Vitals(AntiPattern, "last_seen", "created_at", _anti_pattern_worth),
-    Vitals(DomainKnowledge, "last_verified", "last_verified", lambda each: each.confidence, "confidence"),
-    Vitals(UserPreference, "timestamp", "timestamp", lambda each: each.confidence, "confidence"),
-    Vitals(Outcome, "timestamp", "timestamp", lambda _: 0.4),
-    Vitals(Memory, "last_accessed_at", "created_at", lambda each: each.importance_score),
-    Vitals(ProjectPattern, "last_used_at", "created_at", lambda each: each.success_rate),
+KIND_FIELDS: tuple[KindFields, ...] = (
+    KindFields(Heuristic, "last_validated", "created_at", _heuristic_value, "confidence"),
+    KindFields(AntiPattern, "last_seen", "created_at", _anti_pattern_value),
+    KindFields(DomainKnowledge, "last_verified", "last_verified", lambda each: each.confidence, "confidence"),
+    KindFields(UserPreference, "timestamp", "timestamp", lambda each: each.confidence, "confidence"),
+    KindFields(Outcome, "timestamp", "timestamp", lambda _: 0.4),
+    KindFields(Memory, "last_accessed_at", "created_at", lambda each: each.importance_score),
+    KindFields(ProjectPattern, "last_used_at", "created_at", lambda each: each.success_rate),
 )
 
 
@@ -97,10 +97,10 @@ def is_untested(record: Any) -> bool:
     return isinstance(record, Heuristic) and record.occurrence_count < _FEW_OCCURRENCES
 
 
-def is_young(record: Any, vitals: Vitals, now: datetime, grace: timedelta) -> bool:
+def is_young(record: Any, fields: KindFields, now: datetime, grace: timedelta) -> bool:
     """Whether the memory was made within the time in which nothing is held against it."""
-    born = getattr(record, vitals.born)
-    return born is not None and born > now - grace
+    created = getattr(record, fields.created)
+    return created is not None and created > now - grace
 
 
 def fits(cls: type[Record], scope: Scope) -> bool:
@@ -193,74 +193,74 @@ class PrunePolicy:
     def grace(self) -> timedelta:
         return timedelta(days=self.grace_days)
 
-    def suspects(self, vitals: Vitals, now: datetime) -> Predicate:
+    def candidates(self, fields: KindFields, now: datetime) -> Predicate:
         """Which memories of a kind are worth a look: all that could be forgotten, and few others."""
-        parts = [self.outlived(vitals, now), self.stale(vitals, now), self.distrusted(vitals)]
+        parts = [self.past_ttl(fields, now), self.stale(fields, now), self.below_confidence(fields)]
         if self.min_strength is not None:
-            parts.append(vitals.not_seen_since(_before(now, self.grace_days)))
+            parts.append(fields.unused_since(_before(now, self.grace_days)))
         return Or(*(part for part in parts if part != NOTHING))
 
-    def outlived(self, vitals: Vitals, now: datetime) -> Predicate:
+    def past_ttl(self, fields: KindFields, now: datetime) -> Predicate:
         """What has a time to live, of its own or of its kind, that is over."""
-        kind = vitals.cls.spec.kind
+        kind = fields.cls.spec.kind
         parts: list[Predicate] = []
-        if self.expired and "expires_at" in vitals.cls.spec.by_name:
+        if self.expired and "expires_at" in fields.cls.spec.by_name:
             parts.append(Compare("expires_at", "le", now))
         if kind in self.ttl_days:
-            parts.append(Compare(vitals.born, "lt", _before(now, self.ttl_days[kind])))
+            parts.append(Compare(fields.created, "lt", _before(now, self.ttl_days[kind])))
         return Or(*parts)
 
-    def stale(self, vitals: Vitals, now: datetime) -> Predicate:
+    def stale(self, fields: KindFields, now: datetime) -> Predicate:
         """What gave no sign of life for too long."""
-        limit = self.stale_after_days.get(vitals.cls.spec.kind)
-        return NOTHING if limit is None else vitals.not_seen_since(_before(now, limit))
+        limit = self.stale_after_days.get(fields.cls.spec.kind)
+        return NOTHING if limit is None else fields.unused_since(_before(now, limit))
 
-    def distrusted(self, vitals: Vitals) -> Predicate:
+    def below_confidence(self, fields: KindFields) -> Predicate:
         """What is trusted less than it should be."""
-        limit = self.min_confidence.get(vitals.cls.spec.kind)
-        return NOTHING if limit is None or vitals.confidence is None else Compare(vitals.confidence, "lt", limit)
+        limit = self.min_confidence.get(fields.cls.spec.kind)
+        return NOTHING if limit is None or fields.confidence is None else Compare(fields.confidence, "lt", limit)
 
-    def verdict(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+    def verdict(self, record: Record, fields: KindFields, now: datetime) -> Verdict | None:
         """Why this memory is to be forgotten, or None where nothing is held against it."""
         if self.expired and (end := getattr(record, "expires_at", None)) is not None and end <= now:
             return Verdict(PruneReason.EXPIRED, "its time to live is over")
         if is_pinned(record):
             return None
         return (
-            self._of_kind(record, vitals, now)
-            or self._of_age(record, vitals, now)
-            or self._of_confidence(record, vitals, now)
-            or self._of_strength(record, vitals, now)
+            self._of_kind(record, fields, now)
+            or self._of_age(record, fields, now)
+            or self._of_confidence(record, fields, now)
+            or self._of_strength(record, fields, now)
         )
 
-    def _of_kind(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
-        limit, born = self.ttl_days.get(record.spec.kind), getattr(record, vitals.born)
-        if limit is None or born is None or born >= _before(now, limit):
+    def _of_kind(self, record: Record, fields: KindFields, now: datetime) -> Verdict | None:
+        limit, created = self.ttl_days.get(record.spec.kind), getattr(record, fields.created)
+        if limit is None or created is None or created >= _before(now, limit):
             return None
         return Verdict(PruneReason.EXPIRED, f"made more than {limit:g} days ago, its kind's time to live")
 
-    def _of_age(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+    def _of_age(self, record: Record, fields: KindFields, now: datetime) -> Verdict | None:
         limit = self.stale_after_days.get(record.spec.kind)
-        seen = vitals.last_seen(record)
+        seen = fields.last_used(record)
         if limit is None or seen is None or seen >= _before(now, limit):
             return None
         if isinstance(record, Outcome):
             return Verdict(PruneReason.OLD, f"older than {limit:g} days")
         return Verdict(PruneReason.STALE, f"not validated or used for more than {limit:g} days")
 
-    def _of_confidence(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
+    def _of_confidence(self, record: Record, fields: KindFields, now: datetime) -> Verdict | None:
         limit = self.min_confidence.get(record.spec.kind)
-        if limit is None or vitals.confidence is None or getattr(record, vitals.confidence) >= limit:
+        if limit is None or fields.confidence is None or getattr(record, fields.confidence) >= limit:
             return None
         untried = is_untested(record) if record.spec.kind == "heuristic" else True
-        if untried and is_young(record, vitals, now, self.grace):
+        if untried and is_young(record, fields, now, self.grace):
             return None
         return Verdict(PruneReason.LOW_CONFIDENCE, f"confidence below {limit:g}")
 
-    def _of_strength(self, record: Record, vitals: Vitals, now: datetime) -> Verdict | None:
-        if self.min_strength is None or is_young(record, vitals, now, self.grace):
+    def _of_strength(self, record: Record, fields: KindFields, now: datetime) -> Verdict | None:
+        if self.min_strength is None or is_young(record, fields, now, self.grace):
             return None
-        if vitals.strength(record, self.decay, now) >= self.min_strength:
+        if fields.strength(record, self.decay, now) >= self.min_strength:
             return None
         return Verdict(PruneReason.DECAYED, f"worth less than {self.min_strength:g} after decay")
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from alma.errors import NotFoundError, ValidationError
 from alma.learning.advice import Advisor, NearbyStrategy
-from alma.learning.estimator import Estimate, Observations, Weighing, observations, promises
-from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence, Gathered, gathered
+from alma.learning.estimator import Estimate, Observations, StrategyEstimator, observations, with_exploration
+from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence, EvidenceSnapshot, read_evidence
 from alma.learning.heuristics import HeuristicExtractor
-from alma.learning.rule_evidence import Lesson, Remembered, Rule, lessons_of, remembered, with_remembered
+from alma.learning.rule_evidence import Lesson, Rule, UnstoredEvidence, lessons_of, unstored_evidence, with_unstored
 from alma.learning.strategies import StrategyComparer, shared_words, strategy_key
 from alma.model.fields import Refused, check_text
 from alma.model.learning import Belief
@@ -115,7 +115,7 @@ class Recommender:
         advisor: Advisor,
         vector_of: Callable[[str], Vector | None],
     ) -> None:
-        self.experience = ExperienceReader(storage)
+        self.evidence_reader = EvidenceReader(storage)
         self.advisor = advisor
         self._strategies = strategies
         self._vector_of = vector_of
@@ -132,8 +132,8 @@ class Recommender:
         """
         if among is None:
             return self._advised(task, scope, explore=explore)
-        assessed, promising = self.assess(task, scope, among)
-        values = promising if explore else [known.lower_bound for known in assessed]
+        assessed, exploring = self.assess(task, scope, among)
+        values = exploring if explore else [known.lower_bound for known in assessed]
         # Another spelling is nothing new; what is known of it counts for the first one.
         choices = _first_spellings([known.strategy for known in assessed])
         best = max(choices, key=lambda i: values[i])
@@ -181,30 +181,32 @@ class Recommender:
         reader = _reader(scope)
         # The evidence grows with what was learned in between, so one answer is made at a time.
         with self._lock:
-            experience = self.experience.read(scope)
-            evidence, lessons = experience.evidence, experience.lessons
+            evidence_reader = self.evidence_reader.read(scope)
+            evidence, lessons = evidence_reader.evidence, evidence_reader.lessons
             strategies = _checked(among)
             known = self._strategies.matches(evidence.strategy_rows, strategies)
-            alike = evidence.writings.alike(task)
-            observed = observations(evidence, np.array(known, dtype=int), alike, reader)
-            found = experience.weighing.estimate(task, alike, evidence, observed, len(strategies))
+            similarity = evidence.texts.similarity(task)
+            observed = observations(evidence, np.array(known, dtype=int), similarity, reader)
+            found = evidence_reader.estimator.estimate(task, similarity, evidence, observed, len(strategies))
             named = self._named(lessons, strategies)
             tried = np.bincount(observed.strategies, minlength=len(strategies))
             weight = np.bincount(observed.strategies, weights=observed.weights, minlength=len(strategies))
             # Of more evidence than is held, what is not held is not forgotten.
             is_whole = len(evidence.ids) < MOST_OUTCOMES and len(evidence.task_rows) < MOST_TASKS
             half_life_days = self._extractor.half_life_days
-            besides = [
-                remembered(named.get(i, ()), task, int(tried[i]), half_life_days, reader) if is_whole else Remembered()
+            unstored = [
+                unstored_evidence(named.get(i, ()), task, int(tried[i]), half_life_days, reader)
+                if is_whole
+                else UnstoredEvidence()
                 for i in range(len(strategies))
             ]
-            found = with_remembered(found, weight, besides)
+            found = with_unstored(found, weight, unstored)
             if len(evidence.author_rows) > 1 or reader not in evidence.author_rows:
-                found = _borne_out(found, _untried_by(reader, evidence, observed, tried), weight, besides)
+                found = _borne_out(found, _tried_by_others_only(reader, evidence, observed, tried), weight, unstored)
             return [
-                _assessed(i, strategy, evidence, observed, alike, found, named.get(i, ()), besides[i])
+                _assessed(i, strategy, evidence, observed, similarity, found, named.get(i, ()), unstored[i])
                 for i, strategy in enumerate(strategies)
-            ], promises(found)
+            ], with_exploration(found)
 
     def _named(self, lessons: Sequence[Lesson], strategies: Sequence[str]) -> dict[int, list[Lesson]]:
         """The lessons about each of the strategies, by its number."""
@@ -221,45 +223,45 @@ def _assessed(
     strategy: str,
     evidence: Evidence,
     observed: Observations,
-    alike: Any,
+    similarity: Any,
     found: Estimate,
     lessons: Sequence[Lesson],
-    besides: Remembered,
+    unstored: UnstoredEvidence,
 ) -> Assessed:
     own = np.flatnonzero(observed.strategies == number)
-    likeness, results = alike[observed.tasks[own]], observed.results[own]
-    nearest_first = observed.outcomes[own[np.argsort(-likeness, kind="stable")]]
+    similarity_of_own, results = similarity[observed.tasks[own]], observed.results[own]
+    nearest_first = observed.outcomes[own[np.argsort(-similarity_of_own, kind="stable")]]
     expected, weights = float(found.means[number]), observed.weights[own]
-    low, high = _belief(results, likeness * weights, besides).interval
+    low, high = _belief(results, similarity_of_own * weights, unstored).interval
     authors = list(evidence.author_rows)
-    told_by = dict.fromkeys(authors[evidence.authors[i]] for i in observed.outcomes[own])
-    if besides.is_any:
-        told_by |= dict.fromkeys(lesson.agent for lesson in lessons)
+    reported_by = dict.fromkeys(authors[evidence.authors[i]] for i in observed.outcomes[own])
+    if unstored.is_any:
+        reported_by |= dict.fromkeys(lesson.agent for lesson in lessons)
     return Assessed(
         strategy=strategy,
         expected=expected,
         lower_bound=min(expected, low),
         upper_bound=max(expected, high),
-        tried=len(own) + besides.tried,
-        succeeded=round(float(results.sum())) + besides.succeeded,
+        tried=len(own) + unstored.tried,
+        succeeded=round(float(results.sum())) + unstored.succeeded,
         outcome_ids=tuple(evidence.ids[i] for i in nearest_first[:_NAMED]),
         heuristic_ids=tuple([lesson.id for lesson in lessons if isinstance(lesson, Rule)][:_NAMED]),
-        evidence=float(weights.sum()) + besides.belief.evidence,
-        agents=tuple(told_by),
-        sessions=0 if besides.is_any else len({evidence.sessions[i] for i in observed.outcomes[own]}),
+        evidence=float(weights.sum()) + unstored.belief.evidence,
+        agents=tuple(reported_by),
+        sessions=0 if unstored.is_any else len({evidence.sessions[i] for i in observed.outcomes[own]}),
     )
 
 
-def _untried_by(reader: str | None, evidence: Evidence, observed: Observations, tried: Any) -> Any:
+def _tried_by_others_only(reader: str | None, evidence: Evidence, observed: Observations, tried: Any) -> Any:
     """Which of the strategies were tried, and only by other agents than the one that asks."""
     authors = np.array(evidence.authors, dtype=int)[observed.outcomes]
     foreign = observed.strategies[authors != evidence.number_of(reader)]
     return (tried > 0) & (np.bincount(foreign, minlength=len(tried)) == tried)
 
 
-def _borne_out(found: Estimate, is_foreign: Any, weight: Any, besides: Sequence[Remembered]) -> Estimate:
+def _borne_out(found: Estimate, is_foreign: Any, weight: Any, unstored: Sequence[UnstoredEvidence]) -> Estimate:
     """The estimate, of what only other agents report no surer than as many reports make it as that counts."""
-    surest = 1 - 1 / (weight + [each.belief.evidence for each in besides] + 2)
+    surest = 1 - 1 / (weight + [each.belief.evidence for each in unstored] + 2)
     return replace(found, means=np.where(is_foreign, np.clip(found.means, 1 - surest, surest), found.means))
 
 
@@ -268,9 +270,9 @@ def _reader(scope: Scope) -> str | None:
     return scope.agent if scope.agent is None or isinstance(scope.agent, str) else scope.agent[0]
 
 
-def _belief(results: Any, weights: Any, besides: Remembered) -> Belief:
+def _belief(results: Any, weights: Any, unstored: UnstoredEvidence) -> Belief:
     """What a strategy's own outcomes say, each as much as it counts and its task is alike, and what is remembered."""
-    won, lost = besides.belief
+    won, lost = unstored.belief
     return Belief(float(results @ weights) + won, float((1 - results) @ weights) + lost)
 
 
@@ -337,31 +339,31 @@ MOST_TASKS_TOGETHER = 16_000
 
 
 @dataclass(frozen=True)
-class Experience:
+class ScopeEvidence:
     """The outcomes of a scope and its rules and warnings, as one state of the store shows them."""
 
     generation: str
-    gathered: Gathered
+    snapshot: EvidenceSnapshot
     lessons: Sequence[Lesson]
-    weighing: Weighing = field(default_factory=Weighing)
+    estimator: StrategyEstimator = field(default_factory=StrategyEstimator)
 
     @property
     def evidence(self) -> Evidence:
-        return self.gathered.evidence
+        return self.snapshot.evidence
 
 
-class ExperienceReader:
+class EvidenceReader:
     """Reads the experience of a scope, again once anything was committed; for one thread at a time."""
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
-        self._held: OrderedDict[Scope, Experience] = OrderedDict()
+        self._held: OrderedDict[Scope, ScopeEvidence] = OrderedDict()
 
     def __len__(self) -> int:
         """Of how many scopes experience is held."""
         return len(self._held)
 
-    def read(self, scope: Scope) -> Experience:
+    def read(self, scope: Scope) -> ScopeEvidence:
         """What the newest state of the store shows, whichever process wrote it."""
         held = self._held.get(scope)
         if held is None or held.generation != self._storage.generation():
@@ -370,12 +372,14 @@ class ExperienceReader:
         self._held.move_to_end(scope)
         return held
 
-    def _read(self, scope: Scope, held: Experience | None) -> Experience:
+    def _read(self, scope: Scope, held: ScopeEvidence | None) -> ScopeEvidence:
         with self._storage.reading() as (_, generation):
             lessons = lessons_of(self._storage, scope)
             if held is None:
-                return Experience(generation, gathered(self._storage, scope), lessons)
-            return Experience(generation, gathered(self._storage, scope, held.gathered), lessons, held.weighing)
+                return ScopeEvidence(generation, read_evidence(self._storage, scope), lessons)
+            return ScopeEvidence(
+                generation, read_evidence(self._storage, scope, held.snapshot), lessons, held.estimator
+            )
 
     def _let_go(self) -> None:
         """Forget what was not asked for longest, until the rest is few enough; the newest is always kept."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alma import clock
-from alma.learning.burst_damping import as_told_by_another
+from alma.learning.burst_damping import limited_by_hours
 from alma.learning.estimator import Estimate
 from alma.learning.heuristics import current_belief
 from alma.learning.task_similarity import words_of
@@ -24,7 +24,7 @@ from alma.storage.base import StorageBackend
 
 _NOTHING = Belief()
 # What happened on tasks of other words says this much about one.
-_TOLD_ELSEWHERE = 0.25
+_ON_OTHER_TASKS = 0.25
 _MOSTLY = 0.5
 
 
@@ -63,7 +63,7 @@ class Rule(NamedTuple):
         return self.last_validated
 
 
-class Warned(NamedTuple):
+class WarningRow(NamedTuple):
     """What an anti-pattern says of itself, as it is stored; of whatever task."""
 
     id: str
@@ -97,19 +97,19 @@ class Warned(NamedTuple):
         return self.last_seen
 
 
-Lesson = Rule | Warned
+Lesson = Rule | WarningRow
 
 
 def lessons_of(storage: StorageBackend, scope: Scope) -> list[Lesson]:
     """The rules and warnings of a scope, the rules first; a warning of a rule is told by the rule itself."""
     rules = [Rule._make(row) for row in storage.values(Heuristic, Rule._fields, scope)]
-    warnings = [Warned._make(row) for row in storage.values(AntiPattern, Warned._fields, scope)]
-    told = {anti_pattern_id(rule.id) for rule in rules} if warnings else set[str]()
-    return [*rules, *(warning for warning in warnings if warning.id not in told)]
+    warnings = [WarningRow._make(row) for row in storage.values(AntiPattern, WarningRow._fields, scope)]
+    texts_of = {anti_pattern_id(rule.id) for rule in rules} if warnings else set[str]()
+    return [*rules, *(warning for warning in warnings if warning.id not in texts_of)]
 
 
 @dataclass(frozen=True, slots=True)
-class Remembered:
+class UnstoredEvidence:
     """What lessons add to the outcomes of one strategy: how often it was tried besides, and what that is worth."""
 
     tried: int = 0
@@ -121,9 +121,9 @@ class Remembered:
         return self.belief.evidence > 0
 
 
-def remembered(
+def unstored_evidence(
     lessons: Iterable[Lesson], task: str, tried: int, half_life_days: float, reader: str | None = None
-) -> Remembered:
+) -> UnstoredEvidence:
     """What lessons about one strategy add for an agent, of which so many outcomes are still stored."""
     held = list(lessons)
     counted = sum(lesson.tried for lesson in held)
@@ -131,14 +131,14 @@ def remembered(
     unseen = max(0, counted - tried)
     share = unseen / counted if counted else float(tried == 0)
     if not share:
-        return Remembered()
+        return UnstoredEvidence()
     now, won, lost = clock.now(), 0.0, 0.0
     for lesson in held:
         belief, weight = lesson.belief(now, half_life_days), share * _relevance(lesson, task)
         if reader is not None and lesson.agent != reader:
-            belief = as_told_by_another(belief, lesson.created_at, lesson.learned_until)
+            belief = limited_by_hours(belief, lesson.created_at, lesson.learned_until)
         won, lost = won + weight * belief.weight_for, lost + weight * belief.weight_against
-    return Remembered(unseen, round(share * sum(lesson.succeeded for lesson in held)), Belief(won, lost))
+    return UnstoredEvidence(unseen, round(share * sum(lesson.succeeded for lesson in held)), Belief(won, lost))
 
 
 def _relevance(lesson: Lesson, task: str) -> float:
@@ -146,17 +146,17 @@ def _relevance(lesson: Lesson, task: str) -> float:
         return 1.0
     one, other = (words_of(text) for text in (lesson.task, task))
     smaller = min(len(one), len(other))
-    return 1.0 if smaller and len(one & other) >= _MOSTLY * smaller else _TOLD_ELSEWHERE
+    return 1.0 if smaller and len(one & other) >= _MOSTLY * smaller else _ON_OTHER_TASKS
 
 
-def with_remembered(found: Estimate, evidence: Any, besides: Sequence[Remembered]) -> Estimate:
+def with_unstored(found: Estimate, evidence: Any, unstored: Sequence[UnstoredEvidence]) -> Estimate:
     """The estimate, drawn towards what is remembered by as much as that outweighs the outcomes of each strategy.
 
     `evidence` is what these count together.
     """
-    if not any(each.is_any for each in besides):
+    if not any(each.is_any for each in unstored):
         return found
     stored = evidence + 1.0
-    won, lost = (np.array([each.belief[side] for each in besides]) for side in (0, 1))
+    won, lost = (np.array([each.belief[side] for each in unstored]) for side in (0, 1))
     means = (found.means * stored + won) / (stored + won + lost)
     return replace(found, means=means, deviations=found.deviations * np.sqrt(stored / (stored + won + lost)))

@@ -20,7 +20,7 @@ _NUMBER = re.compile(r"[0-9]+")
 _DIGITS_READ = 15
 
 
-class Figures:
+class NumberIndex:
     """The numbers of many texts, by what is written around them; texts can only be added."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Figures:
             self._form_of.append(self._forms.setdefault(form, len(self._forms)))
             self._sizes.append(sizes)
 
-    def alike(self, text: str, numbers: Any) -> Any:
+    def similarity(self, text: str, numbers: Any) -> Any:
         """How near the numbers of this text are to those of each of these: from 0 to 1."""
         form, sizes = _read(text)
         near = np.zeros(len(numbers))
@@ -81,11 +81,11 @@ _BY_RARITY = 0.3
 _LEAST_ROOM = 16
 
 
-class Writings:
+class TextIndex:
     """The writing of many texts, as far as it is needed to compare them; texts can only be added."""
 
     def __init__(self) -> None:
-        self._pieces = np.zeros((0, _DIMENSIONS), dtype=np.float32)
+        self._ngrams = np.zeros((0, _DIMENSIONS), dtype=np.float32)
         self._used = 0
         self._having = np.zeros(_DIMENSIONS, dtype=np.float32)
         self._weighed_at = 0
@@ -100,24 +100,24 @@ class Writings:
         """Take in further texts; they are numbered in the order they came."""
         self._reserve(len(texts))
         for text in texts:
-            row = pieces_of(text)
-            self._pieces[self._used] = row
+            row = ngrams_of(text)
+            self._ngrams[self._used] = row
             self._having += row != 0
             self._used += 1
         self._weigh()
 
-    def alike(self, text: str) -> Any:
+    def similarity(self, text: str) -> Any:
         """How alike each text is to this one: from 0 to 1."""
-        row, rows = pieces_of(text), self._pieces[: self._used]
+        row, rows = ngrams_of(text), self._ngrams[: self._used]
         weighted = row * self._weights
         length = float(np.linalg.norm(weighted)) or 1.0
-        return _likeness(rows @ (weighted * self._weights) / (self._lengths * length), rows @ row, self._reach)
+        return _combined(rows @ (weighted * self._weights) / (self._lengths * length), rows @ row, self._reach)
 
     def among(self, numbers: Any) -> Any:
         """How alike these texts are among each other."""
-        rows = self._pieces[numbers]
+        rows = self._ngrams[numbers]
         weighted = rows * self._weights / self._lengths[numbers][:, None]
-        return _likeness(weighted @ weighted.T, rows @ rows.T, self._reach)
+        return _combined(weighted @ weighted.T, rows @ rows.T, self._reach)
 
     def _weigh(self) -> None:
         """What each piece is worth: the fewer texts have it, the more; weighed anew as the texts become more."""
@@ -125,22 +125,22 @@ class Writings:
             self._weighed_at = self._used
             self._weights = np.log((1 + self._used) / (1 + self._having)).astype(np.float32)
             self._lengths = np.zeros(0, dtype=np.float32)
-            self._reach = _reach(self._pieces[: self._used])
+            self._reach = _reach(self._ngrams[: self._used])
         known = len(self._lengths)
-        lengths = np.linalg.norm(self._pieces[known : self._used] * self._weights, axis=1)
+        lengths = np.linalg.norm(self._ngrams[known : self._used] * self._weights, axis=1)
         # What has nothing that others lack resembles nothing by it.
         self._lengths = np.concatenate([self._lengths, np.where(lengths > 0, lengths, np.inf)])
 
     def _reserve(self, more: int) -> None:
-        if self._used + more > len(self._pieces):
-            room = np.zeros((max(_LEAST_ROOM, len(self._pieces) // 2, more), _DIMENSIONS), dtype=np.float32)
-            self._pieces = np.vstack([self._pieces, room])
+        if self._used + more > len(self._ngrams):
+            room = np.zeros((max(_LEAST_ROOM, len(self._ngrams) // 2, more), _DIMENSIONS), dtype=np.float32)
+            self._ngrams = np.vstack([self._ngrams, room])
 
 
-def _likeness(telling: Any, written: Any, reach: float) -> Any:
+def _combined(covariances: Any, written: Any, reach: float) -> Any:
     """A part of it by what is rare, which reaches far, and the rest by the whole writing, which is near or not."""
     near = np.exp((np.minimum(written, 1) - 1) / reach)
-    return _BY_RARITY * np.clip(telling, 0, 1) + (1 - _BY_RARITY) * near
+    return _BY_RARITY * np.clip(covariances, 0, 1) + (1 - _BY_RARITY) * near
 
 
 def some_of(these: Any, most: int) -> Any:
@@ -161,7 +161,7 @@ def _reach(rows: Any) -> float:
     return max(_LEAST_REACH, float(1 - written.max(axis=1).mean()))
 
 
-def pieces_of(text: str) -> Any:
+def ngrams_of(text: str) -> Any:
     """The pieces of two to five letters of the words, each counted less the more often it comes; of length 1."""
     counted: Counter[str] = Counter()
     for word in text[:_CHARACTERS_READ].lower().split():

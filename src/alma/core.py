@@ -18,7 +18,7 @@ from alma.events.emitter import get_emitter
 from alma.ingest.deduplication import uncount
 from alma.ingest.pipeline import Ingest
 from alma.judge.base import Judge
-from alma.learning.contradictions import with_disagreements, with_sources
+from alma.learning.contradictions import with_contradictions, with_sources
 from alma.learning.forgetting import ForgettingEngine, Forgotten
 from alma.learning.lessons import HeuristicEvidence, evidence_of
 from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
@@ -294,7 +294,7 @@ class ALMA(Closeable):
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
         retrieved = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
-        found = with_sources(with_disagreements(retrieved))
+        found = with_sources(with_contradictions(retrieved))
         self.ingest.served(found, agent, self.scope(agent))
         if self._log_reads:
             self._log_read(found, Attribution(user_id=user_id, agent=agent))

@@ -132,14 +132,16 @@ def _weighed(
 
     `opposed` is how strong each of these rules is.
     """
-    expected = _UNKNOWN + _ON_OTHER_TASKS * (assessed.expected - _UNKNOWN) if elsewhere else _borne_out(assessed)
+    expected = (
+        _UNKNOWN + _ON_OTHER_TASKS * (assessed.expected - _UNKNOWN) if elsewhere else _limited_by_evidence(assessed)
+    )
     total, weight = expected * (1 + assessed.evidence), 1.0 + assessed.evidence
     unseen = sum(not warning.outcomes_for for warning in warnings)
     weight += _WARNING_COUNTS_AS * unseen + _WARNING_COUNTS_AS * sum(opposed)
     return min(1.0, max(0.0, total / weight))
 
 
-def _borne_out(assessed: Assessed) -> float:
+def _limited_by_evidence(assessed: Assessed) -> float:
     """The expectation, no surer than so much evidence makes it if all of it went alike."""
     if not assessed.tried:
         return assessed.expected

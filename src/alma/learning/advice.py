@@ -1,4 +1,4 @@
-"""Advice: which strategies were tried on tasks near a given one, found by meaning and by words in the whole store."""
+"""Advice: the strategies that were tried on tasks near a given one, found by vectors and by words."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMED = 5
 
 
 class Report(NamedTuple):
-    """What a stored outcome tells."""
+    """The fields of an outcome that count as a report."""
 
     id: str
     lesson_id: str | None
@@ -45,7 +45,7 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NearbyStrategy:
-    """One strategy and the evidence for it near a task, nearest outcome first."""
+    """One strategy with its evidence near a task, nearest outcome first."""
 
     strategy: str
     relevance: float
@@ -64,7 +64,7 @@ class NearbyStrategy:
 
 
 class _Scored(NamedTuple):
-    """A candidate: how near its task is (`relevance`), and how well it fits beside others (`score`)."""
+    """A candidate with its relevance and its score for ranking."""
 
     record: Report | Rule
     relevance: float
@@ -72,14 +72,14 @@ class _Scored(NamedTuple):
 
     @property
     def lesson(self) -> str:
-        """What its evidence counts for: a lesson, or the strategy itself where there is none."""
+        """The lesson, or the strategy itself where there is none."""
         if isinstance(self.record, Rule):
             return self.record.id
         return self.record.lesson_id or strategy_key(self.record.strategy_used or "")
 
 
 class Advisor:
-    """Finds what was tried on tasks near a given one, and weighs it."""
+    """Finds and weighs what was tried on tasks near a given one."""
 
     def __init__(self, storage: StorageBackend, index: VectorIndex, tuning: AdviceTuning | None = None) -> None:
         self._storage = storage
@@ -123,7 +123,7 @@ class Advisor:
         return sorted(scored, key=lambda each: (-each.score, each.record.id))
 
     def features(self, task: str, vector: Vector | None, scope: Scope) -> list[tuple[Report | Rule, AdviceFeatures]]:
-        """What was tried on the nearest tasks, and what is known of each."""
+        """The candidates on the nearest tasks with their features."""
         cosines, ids = dict[type[Record], dict[str, float]](), dict[type[Record], list[str]]()
         for cls in (Outcome, Heuristic):
             ids[cls], cosines[cls] = self._candidates(cls, task, vector, scope)
@@ -138,7 +138,7 @@ class Advisor:
         found = []
         for each, (in_task, in_strategy) in zip(candidates, texts_of, strict=True):
             overlap = word_overlap(wanted, in_task)
-            # Of what is stored without a vector, the words have to tell.
+            # Without a vector, the overlap of words takes the place of the cosine.
             cosine = cosines[Heuristic if isinstance(each, Rule) else Outcome].get(each.id, overlap)
             by_task, by_strategy, by_either = (
                 _share(wanted & words, rarity) for words in (in_task, in_strategy, in_task | in_strategy)
@@ -149,7 +149,7 @@ class Advisor:
     def _candidates(
         self, cls: type[Record], task: str, vector: Vector | None, scope: Scope
     ) -> tuple[list[str], dict[str, float]]:
-        """The ids of the nearest records by meaning and by words, and the cosines of those that have a vector."""
+        """The ids of the nearest records by vectors and by words, and the cosines of those with a vector."""
         near = self._by_meaning(cls, vector, scope)
         worded = [each for each in self._by_words(cls, task, scope) if each not in near]
         return [*near, *worded], {**self._cosines(cls, worded, vector), **near}
@@ -182,7 +182,7 @@ class Advisor:
 
 
 def _counted(scored: Sequence[_Scored], weights: Sequence[float], reader: str | None) -> list[float]:
-    """How many reports each outcome counts as, beside repetitions and beside other agents' reports."""
+    """The weight of each outcome beside repetitions and beside reports of other agents."""
     reports = [(i, each.record) for i, each in enumerate(scored) if isinstance(each.record, Report)]
     counted = [1.0] * len(scored)
     if not reports:
@@ -213,7 +213,7 @@ def _nearby(
     now: datetime,
     half_life_days: float,
 ) -> NearbyStrategy:
-    """What is known about one lesson: what its rule counts, where it became one, or its outcomes near the task."""
+    """The evidence about one lesson: that of its rule, if there is one, or of its outcomes near the task."""
     rules = [each.record for each in found if isinstance(each.record, Rule)]
     reports = [
         (each.record, weight * share)
@@ -226,7 +226,7 @@ def _nearby(
     tried, succeeded = len(reports), sum(each.success for each, _ in reports)
     if rules:
         rule = rules[0]
-        # What another agent told counts by its reports, if there are any: the rule repeats them.
+        # Reports of another agent count themselves; its rule would count them again.
         if rule.agent == reader or reader is None or not reports:
             known = rule.belief(now, half_life_days)
             if reader is not None and rule.agent != reader:
@@ -251,7 +251,7 @@ def _nearby(
 
 
 def _one_of_each(found: Iterable[NearbyStrategy]) -> list[NearbyStrategy]:
-    """The lessons with different strategies; of several with the same, the one that promises most."""
+    """The lessons with different strategies; of several with the same, the most promising."""
     best: dict[str, NearbyStrategy] = {}
     for each in found:
         known = best.setdefault(each.key, each)
@@ -276,7 +276,7 @@ def probability(log_odds: float) -> float:
 
 
 def _rarity(wanted: set[str], texts: Sequence[set[str]]) -> dict[str, float]:
-    """How much each of these words tells the texts apart (inverse document frequency)."""
+    """The inverse document frequency of each of these words."""
     counts = Counter(word for text in texts for word in wanted & text)
     return {word: math.log1p((len(texts) - counts[word] + 0.5) / (counts[word] + 0.5)) for word in wanted}
 

@@ -1,9 +1,9 @@
-"""Damping: how much a report counts beside others that the same agent gave within the hour.
+"""Burst damping: the weight of a report beside others that the same agent gave within the hour.
 
-Who reports chooses the words and how often to say them, but neither its own name nor the time. So repetition is told by
-these: n reports of one agent on one task within an hour count as 1 + 1/2 + … + 1/n, and reports on other tasks, at
-other hours or by other agents in full. The tasks that another agent names are its own choice as well: all it reports of
-a strategy within an hour counts together like that, and as a quarter of a report where others report something, too.
+An agent chooses its words and how often it reports, but neither its name nor the time. So n reports of one agent on one
+task within an hour count as 1 + 1/2 + … + 1/n; reports on other tasks, at other hours or by other agents count in full.
+Another agent also chooses its tasks: all that it reports of a strategy within an hour counts together like that, and as
+a quarter of a report where others report something as well.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ import numpy as np
 from alma.model.learning import SESSION_LENGTH, Belief
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-# What another agent reports of a strategy within an hour counts as this many reports beside those of others.
+# The reports of another agent on a strategy within an hour count as this many beside those of others.
 _SESSION_OF_ANOTHER = 0.25
-# So much do others report, at least: one report on a task that shares most of its words with this one.
+# With this weight of other reports: one report on a task that shares most of its words with this one.
 _FULLY_CONTESTED = 0.25
 
 
 class Reported(Protocol):
-    """What a report tells that counts here; one of a single agent about a single strategy."""
+    """The fields of a report that determine its weight."""
 
     @property
     def task_description(self) -> str: ...
@@ -34,7 +34,7 @@ class Reported(Protocol):
 
 
 class Sessions:
-    """Numbers sessions: an hour of one agent, or of whatever else the key is, from its first report in it on."""
+    """Numbers sessions: an hour of one agent, or of another key, from the first report in it."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, tuple[int, datetime | None]] = {}
@@ -54,7 +54,7 @@ def _is_over(began: datetime | None, moment: datetime | None) -> bool:
 
 
 def report_weights(reports: Sequence[Reported]) -> list[float]:
-    """What each report of one agent about one strategy counts."""
+    """The weight of each report of one agent about one strategy."""
     if len(reports) == 1:
         return [1.0]
     order = sorted(range(len(reports)), key=lambda i: reports[i].timestamp or _LONG_AGO)
@@ -69,10 +69,10 @@ def report_weights(reports: Sequence[Reported]) -> list[float]:
 
 
 def weights_for(reader: int | None, authors: Any, groups: Any, sessions: Any, strategies: Any, similarity: Any) -> Any:
-    """What each report of several agents counts for one of them; the arrays have an entry for each report.
+    """The weight of each report of several agents for one of them; the arrays have an element for each report.
 
     `groups` are the sessions of an agent at one task with one strategy, `sessions` those of an agent at any task;
-    `similarity` is how alike the task of each report is to the one that is asked about.
+    `similarity` is that of the task of each report to the task in question.
     """
     own, _ = _shared(groups)
     foreign = authors != reader
@@ -87,14 +87,14 @@ def weights_for(reader: int | None, authors: Any, groups: Any, sessions: Any, st
 
 
 def _shared(groups: Any) -> tuple[Any, Any]:
-    """What each member of a group counts, and how many members its group has."""
+    """The weight of each member of a group, and the size of its group."""
     _, place, sizes = np.unique(groups, return_inverse=True, return_counts=True)
     harmonic = np.cumsum(1 / np.arange(1, sizes.max(initial=0) + 1))
     return (harmonic[sizes - 1] / sizes)[place], sizes[place]
 
 
 def limited_by_hours(belief: Belief, began: datetime | None, last: datetime | None) -> Belief:
-    """What a lesson of another agent is worth: no more than one report for each hour in which it was learned."""
+    """The belief in a lesson of another agent: at most one report for each hour in which it was learned."""
     hours = (last - began) / SESSION_LENGTH if began is not None and last is not None else 0.0
     most = 1.0 + max(0.0, hours)
     share = min(1.0, most / belief.evidence) if belief.evidence else 1.0

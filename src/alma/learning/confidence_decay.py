@@ -1,4 +1,4 @@
-"""Fading confidence: what was not validated for a while is trusted less, and fully again once it is."""
+"""Confidence decay: lowers the confidence of memories that were not validated for a while."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _AT_ONCE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Faded:
-    """A memory whose confidence changed with time."""
+class DecayedConfidence:
+    """A memory whose confidence changed."""
 
     kind: str
     id: str
@@ -32,11 +32,11 @@ class Faded:
 
 
 @dataclass(frozen=True, slots=True)
-class FadeSummary:
-    """What became less trusted, or in a dry run would."""
+class DecaySummary:
+    """The memories whose confidence changed, or in a dry run would."""
 
     dry_run: bool
-    items: tuple[Faded, ...]
+    items: tuple[DecayedConfidence, ...]
 
     @property
     def total(self) -> int:
@@ -44,10 +44,10 @@ class FadeSummary:
 
 
 class ConfidenceDecayer:
-    """Lowers the confidence of lessons with the time since they were last validated, never below the floor.
+    """Lowers the confidence of lessons with the time since their last validation, never below the floor.
 
-    It may run as often as one likes: what a confidence fades from is noted beside it, so the same age always gives the
-    same confidence. A confidence that somebody else has set since is what it fades from next.
+    It may run at any interval: the confidence before the decay is kept in the metadata, so that the same age always
+    gives the same confidence. A confidence that was set since is the new start.
     """
 
     def __init__(self, storage: StorageBackend, decay: Decay | None = None, floor: float = 0.1) -> None:
@@ -58,10 +58,10 @@ class ConfidenceDecayer:
         self._decay = checked_part("decay", "decay", chosen, Decay, "a Decay, as ExponentialDecay(180)")
         self._floor = float(floor)
 
-    def apply(self, scope: Scope, dry_run: bool = False, by: Attribution = ANONYMOUS) -> FadeSummary:
-        """Let the confidences inside the scope fade to what they are today."""
+    def apply(self, scope: Scope, dry_run: bool = False, by: Attribution = ANONYMOUS) -> DecaySummary:
+        """Set the confidences inside the scope to their values of today."""
         now = clock.now()
-        faded: list[Faded] = []
+        faded: list[DecayedConfidence] = []
         for fields in KIND_FIELDS:
             if fields.confidence is None or not fits(fields.cls, scope):
                 continue
@@ -69,14 +69,14 @@ class ConfidenceDecayer:
                 change = self._change(record, fields, now)
                 if change is not None and (dry_run or self._carry_out(record, fields, now, by)):
                     faded.append(change)
-        return FadeSummary(dry_run, tuple(faded))
+        return DecaySummary(dry_run, tuple(faded))
 
-    def _change(self, record: Record, fields: KindFields, now: datetime) -> Faded | None:
+    def _change(self, record: Record, fields: KindFields, now: datetime) -> DecayedConfidence | None:
         before = self._confidence(record, fields)
         after = self._faded(record, fields, now)
         if is_pinned(record) or _weighs_evidence(record) or abs(after - before) < _LEAST_CHANGE:
             return None
-        return Faded(record.spec.kind, str(record.key), before, after)
+        return DecayedConfidence(record.spec.kind, str(record.key), before, after)
 
     def _faded(self, record: Any, fields: KindFields, now: datetime) -> float:
         start = _start(record, self._confidence(record, fields))
@@ -103,12 +103,12 @@ class ConfidenceDecayer:
 
 
 def _weighs_evidence(record: Any) -> bool:
-    """Whether the confidence comes from evidence of which the older counts less: it fades by itself."""
+    """Whether the confidence comes from evidence, which has a decay already."""
     return getattr(record, "weight_for", None) is not None
 
 
 def _start(record: Any, confidence: float) -> float:
-    """What the confidence was before it began to fade."""
+    """The confidence before the decay."""
     note = record.metadata.get(_NOTE)
     if isinstance(note, dict) and note.get("to") == confidence and isinstance(note.get("from"), float | int):
         return float(note["from"])

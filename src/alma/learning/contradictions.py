@@ -1,4 +1,4 @@
-"""Disagreements: rules that say the opposite of each other say so, and lessons of other agents whose they are."""
+"""Contradictions: marks rules that contradict each other, and lessons of other agents, in a slice."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from alma.model.learning import AntiPattern, Heuristic
 from alma.model.slice import REPORTED_BY, MemorySlice
 
 
-def with_disagreements(found: MemorySlice) -> MemorySlice:
-    """The slice, in which each of two rules that say the opposite for the same kind of task names the other.
+def with_contradictions(found: MemorySlice) -> MemorySlice:
+    """The slice, in which each of two contradicting rules for the same kind of task names the other.
 
-    Both were learned from successes as good as each other's, or one of them would have been held back: whoever reads
-    one must know of the other.
+    Both have similar evidence, or one of them would have been held back; a reader of one must know of the other.
     """
-    against = _disagreeing(found.heuristics)
+    against = _contradicting(found.heuristics)
     said = {key: [f"contradicts {other}" for other in others] for key, others in against.items()}
     return _with_notes(found, said, (Heuristic.spec.kind,))
 
 
 def with_sources(found: MemorySlice) -> MemorySlice:
-    """The slice, in which each rule and warning of another agent than the one that asks says whose it is."""
+    """The slice, in which each rule and warning of another agent names that agent."""
     lessons: list[Heuristic | AntiPattern] = [*found.heuristics, *found.anti_patterns]
     said = {each.id: [f"{REPORTED_BY} {each.agent} alone"] for each in lessons if each.agent != found.agent}
     return _with_notes(found, said, (Heuristic.spec.kind, AntiPattern.spec.kind))
 
 
 def _with_notes(found: MemorySlice, said: Mapping[str, Sequence[str]], kinds: Collection[str]) -> MemorySlice:
-    """The slice, with what else is said of some memories of these kinds, by their ids."""
+    """The slice with further notes on some memories of these kinds, by their ids."""
     if not said:
         return found
     explanations = {
@@ -40,8 +39,8 @@ def _with_notes(found: MemorySlice, said: Mapping[str, Sequence[str]], kinds: Co
     return replace(found, explanations=explanations)
 
 
-def _disagreeing(rules: Sequence[Heuristic]) -> dict[str, list[str]]:
-    """For each of these rules, which of the others say the opposite, as was judged when the later one was made."""
+def _contradicting(rules: Sequence[Heuristic]) -> dict[str, list[str]]:
+    """For each of these rules the others that say the opposite, as judged when the later one was made."""
     found: dict[str, list[str]] = defaultdict(list)
     ids = {rule.id for rule in rules}
     for rule in rules:

@@ -1,4 +1,4 @@
-"""Decay: how much of a memory's weight is left when nobody has seen it for a while."""
+"""Decay curves: how much of a memory's strength is left after some time without use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from alma.errors import ValidationError
 
 
 class Decay(ABC):
-    """A curve from 1, just seen, down to 0, as good as forgotten."""
+    """A curve from 1 for a memory that was just used down to 0."""
 
     @abstractmethod
     def strength(self, age_days: float) -> float:
@@ -21,7 +21,7 @@ class Decay(ABC):
 
 @dataclass(frozen=True, slots=True)
 class ExponentialDecay(Decay):
-    """Half of what is left is lost in every half-life; never quite nothing."""
+    """Halves in every half-life."""
 
     half_life_days: float = 30.0
 
@@ -34,7 +34,7 @@ class ExponentialDecay(Decay):
 
 @dataclass(frozen=True, slots=True)
 class LinearDecay(Decay):
-    """The same amount is lost every day, until after so many days no more than the floor is left."""
+    """Falls by the same amount every day down to the floor."""
 
     days: float = 90.0
     floor: float = 0.0
@@ -49,7 +49,7 @@ class LinearDecay(Decay):
 
 @dataclass(frozen=True, slots=True)
 class StepDecay(Decay):
-    """Whole until the first step, then what the last step that was passed says: pairs of days and strength."""
+    """1 until the first step, then the strength of the last step that was passed: pairs of days and strength."""
 
     steps: Sequence[tuple[float, float]] = field(default=((30.0, 0.75), (90.0, 0.5), (180.0, 0.25), (365.0, 0.0)))
 
@@ -67,7 +67,7 @@ class StepDecay(Decay):
 
 @dataclass(frozen=True, slots=True)
 class NoDecay(Decay):
-    """Nothing is ever lost."""
+    """Always 1."""
 
     def strength(self, age_days: float) -> float:
         _age(age_days)
@@ -82,7 +82,7 @@ def _pairs(steps: Any) -> list[tuple[Any, Any]]:
 
 
 def _age(days: Any) -> float:
-    """What lies in the future has just been seen."""
+    """The age in days; 0 for a time in the future."""
     if isinstance(days, bool) or not isinstance(days, int | float) or math.isnan(days):
         raise ValidationError("decay", "age_days", days, "must be a number of days")
     return max(0.0, float(days))

@@ -98,7 +98,7 @@ def estimate_overall(observed: Observations, expected: Any) -> Estimate:
 def select_noise(observed: Observations, among: Any, expected: Any) -> float | None:
     """The noise with which the outcomes of each task are predicted best from all other tasks.
 
-    None where how good each strategy is everywhere foretells them as well.
+    None where the overall average of each strategy predicts them as well.
     """
     residuals = observed.results - expected[observed.strategies]
     blocks = [np.flatnonzero(observed.tasks == task) for task in np.unique(observed.tasks)]
@@ -184,10 +184,10 @@ def _spread(results: Any) -> float:
 
 
 def _error(errors_of: Sequence[Any], values: Any, blocks: Sequence[Any]) -> float:
-    """How badly the values of the blocks were foretold, each missed by so much.
+    """The error of predicting the blocks.
 
-    Of a task on which several strategies were tried, by what is lost with the one that is foretold to be the best;
-    otherwise by the square of what is missed.
+    For tasks on which several strategies were tried, what is lost with the one predicted to be best; otherwise the mean
+    squared error.
     """
     several = [(block, each) for block, each in zip(blocks, errors_of, strict=True) if len(block) > 1]
     if 2 * len(several) > len(blocks):

@@ -1,4 +1,4 @@
-"""Evidence: the outcomes of an agent, held ready to be compared with a new task."""
+"""Evidence: the outcomes of an agent as arrays, ready to be compared with a new task."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _NEWEST_FIRST = (Order("timestamp", "desc"), Order("id", "desc"))
 MOST_OUTCOMES, MOST_TASKS = 40_000, 4_000
 """How many of the newest outcomes are looked at, and on how many different tasks."""
 
-# A change bears the time of the process that made it, whose clock may be this far behind.
+# The clocks of processes differ by up to this.
 _CLOCKS_DIFFER = timedelta(minutes=5)
 
 
 @dataclass
 class Evidence:
-    """Outcomes as arrays: on which of the tasks, with which of the strategies, how well, and by which of the agents.
+    """The outcomes of a scope, each with its task, strategy, result and agent.
 
-    `sessions` are those of each agent, `groups` those of an agent at one task with one strategy.
+    `sessions` are numbered for each agent, `groups` for each agent with one task and strategy.
     """
 
     ids: list[str] = field(default_factory=list)
@@ -49,11 +49,11 @@ class Evidence:
     _groups: Sessions = field(default_factory=Sessions)
 
     def number_of(self, agent: str | None) -> int | None:
-        """The number of an agent, which no author has for one that reported nothing; None for none."""
+        """The number of an agent; one that is not in use for an agent that reported nothing."""
         return None if agent is None else self.author_rows.get(agent, len(self.author_rows))
 
     def add(self, rows: Sequence[tuple[Any, ...]]) -> None:
-        """Take in outcomes, oldest first."""
+        """Add outcomes, oldest first."""
         fresh = [task for _, task, *_ in rows if task not in self.task_rows]
         unique = list(dict.fromkeys(fresh))
         for task in unique:
@@ -74,7 +74,7 @@ class Evidence:
 
 
 class EvidenceSnapshot(NamedTuple):
-    """The evidence of a scope, and how far the store was read for it."""
+    """The evidence of a scope, and up to where the store was read for it."""
 
     evidence: Evidence
     total: int
@@ -85,7 +85,7 @@ class EvidenceSnapshot(NamedTuple):
 
 
 def read_evidence(storage: StorageBackend, scope: Scope, before: EvidenceSnapshot | None = None) -> EvidenceSnapshot:
-    """All outcomes inside the scope, whichever process wrote them; what was gathered before is added to."""
+    """All outcomes inside the scope; a snapshot from before is extended where possible."""
     read_at = clock.now()
     total = storage.count(Outcome, scope)
     since = read_at if before is None else min(read_at, before.read_at)
@@ -95,7 +95,7 @@ def read_evidence(storage: StorageBackend, scope: Scope, before: EvidenceSnapsho
     later = storage.values(Outcome, _FIELDS, scope, Compare("timestamp", "ge", before.newest), _NEWEST_FIRST)
     fresh = [row for row in reversed(later) if row[0] not in before.known]
     if before.total + len(fresh) != total:
-        # Something was deleted, or came with a time of its own: counting on would count it forever or never.
+        # Something was deleted, or was stored with an older timestamp: the arrays cannot be extended.
         return _read_all(storage, scope, total, corrections, read_at)
     before.evidence.add(fresh)
     before.known.update(row[0] for row in fresh)
@@ -104,7 +104,7 @@ def read_evidence(storage: StorageBackend, scope: Scope, before: EvidenceSnapsho
 
 
 def _corrections(storage: StorageBackend, since: datetime) -> frozenset[int]:
-    """The numbers of the changes that were made to outcomes since then, of any scope."""
+    """The numbers of the changes that were made to outcomes since then, in any scope."""
     changed = And(
         Compare("kind", "eq", spec_of(Outcome).kind),
         Compare("version_number", "gt", 1),
@@ -124,7 +124,7 @@ def _read_all(
 
 
 def _of_few_tasks(rows: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
-    """The rows, newest first, as long as they are about no more tasks than can be held."""
+    """The rows, newest first, up to the greatest number of tasks."""
     tasks: set[str] = set()
     kept: list[tuple[Any, ...]] = []
     for row in rows:

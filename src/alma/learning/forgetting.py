@@ -1,4 +1,4 @@
-"""Forgetting: what a policy holds against memories is carried out, so that it can be undone."""
+"""Forgetting: archives memories by a policy, so that it can be undone."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_LISTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """A memory that was forgotten, or in a dry run would be: which one and why."""
+    """A memory that was forgotten, or in a dry run would be, with the reason."""
 
     kind: str
     id: str
@@ -53,7 +53,7 @@ class Pruned:
 
 @dataclass(frozen=True, slots=True)
 class PruneSummary:
-    """What was forgotten: how many of each kind and for each reason, and the first 10,000 by name."""
+    """How many memories of each kind and for each reason were forgotten, and the first 10,000 of them."""
 
     dry_run: bool
     by_kind: Mapping[str, int]
@@ -89,10 +89,10 @@ class Forgotten(int):
 
 
 class ForgettingEngine:
-    """Forgets what a policy says, for every kind of memory alike; what is forgotten is in the archive.
+    """Archives the memories that a policy selects, of any kind.
 
-    It goes through the store page by page and archives in small transactions, so other writers wait for none of it
-    for long. A memory that somebody validated, used or pinned in the meantime is left alone.
+    It reads the store page by page and archives in small transactions, so other writers do not wait long. A memory that
+    was validated, used or pinned in the meantime is kept.
     """
 
     def __init__(
@@ -112,11 +112,10 @@ class ForgettingEngine:
         progress: Progress | None = None,
         where: Predicate = EVERYTHING,
     ) -> PruneSummary:
-        """Forget inside the scope; a dry run says what and why, and changes nothing.
+        """Forget inside the scope; a dry run returns what and why, and changes nothing.
 
-        Kinds that the scope's names do not tell apart are left alone: memories of a project are not an agent's.
-        `where` limits it to some of the memories. `progress` is told how many of those worth a look were looked at, and
-        how many there are.
+        Kinds without a field that the scope names are skipped: memories of a project are not an agent's. `where` limits
+        the memories. `progress` is called with the number of candidates that were examined, and of all.
         """
         chosen = checked_policy("forget", policy or self.policy)
         run = _Run(self._storage, self._archive, chosen, scope, dry_run, by, progress, where)
@@ -134,9 +133,9 @@ class ForgettingEngine:
         *,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Forget outcomes older than that and heuristics trusted less; returns how many memories, and which.
+        """Forget outcomes older than that and heuristics with less confidence; returns how many, and which.
 
-        A dry run says which these would be, and changes nothing.
+        A dry run returns which these would be, and changes nothing.
         """
         policy = PrunePolicy.of_forget(older_than_days, below_confidence)
         return Forgotten(self.prune(scope, policy, dry_run, by))
@@ -147,7 +146,7 @@ class ForgettingEngine:
 
 
 class _Run:
-    """One time of forgetting."""
+    """One run of forgetting."""
 
     def __init__(
         self,
@@ -177,7 +176,7 @@ class _Run:
         self._dropped: set[tuple[str, str]] = set()
 
     def judge(self, selected: Sequence[KindFields]) -> None:
-        """Forget every memory that something is held against."""
+        """Forget every memory that the policy selects."""
         candidates = {fields: self._policy.candidates(fields, self._now) for fields in selected}
         wanted = {fields: And(where, self._where) for fields, where in candidates.items() if where != NOTHING}
         total = sum(self._storage.count(fields.cls, self._scope, where) for fields, where in wanted.items())
@@ -189,7 +188,7 @@ class _Run:
                     self._progress(self._seen, total)
 
     def make_room(self, selected: Sequence[KindFields]) -> None:
-        """Forget what is worth least until the rest fits."""
+        """Forget the memories of least value until the rest fits the limits."""
         policy = self._policy
         if policy.max_bytes is None and (policy.max_memories is None or self._count(selected) <= policy.max_memories):
             return
@@ -206,7 +205,7 @@ class _Run:
         self._forget_least(selected, sorted(ranked), memories, size)
 
     def _count(self, selected: Sequence[KindFields]) -> int:
-        """How many memories are left, as the store counts them."""
+        """How many memories are left."""
         left = sum(self._storage.count(fields.cls, self._scope, self._where) for fields in selected)
         return left - len(self._dropped)
 
@@ -280,7 +279,7 @@ def _pages(records: Iterable[Record]) -> Iterator[list[Record]]:
 
 
 def _bytes(record: Record) -> int:
-    """What a record takes, about: its texts and its vector."""
+    """The approximate size of a record: its texts and its vector."""
     name = record.spec.vector_field
     vector = getattr(record, name) if name is not None else None
     return len(record.text().encode()) + (0 if vector is None else 4 * len(vector))
@@ -309,10 +308,9 @@ _OLDEST_FIRST = (Order("timestamp"),)
 
 
 class ForgettingTrigger:
-    """Archives the outcomes that are worth least once there are too many; the rules made from them stay.
+    """Archives the oldest outcomes once there are too many; the rules made from them stay.
 
-    All outcomes are worth the same but for their age, so the oldest go, some at each look: nobody who learns waits
-    until all of a large store was gone through.
+    A limited number is archived at each check, so that no call of `learn` waits for a large store.
     """
 
     def __init__(self, storage: StorageBackend, archive: Archive, most_outcomes: int = MOST_OUTCOMES) -> None:
@@ -327,7 +325,7 @@ class ForgettingTrigger:
         self._lock = threading.Lock()
 
     def learned(self, scope: Scope) -> int:
-        """Note that something was learned inside this scope; gives how many outcomes were forgotten because of it."""
+        """Count an outcome of this scope; returns how many outcomes were forgotten because of it."""
         with self._lock:
             self._learned[scope] += 1
             # How many there are from before is not known to whoever has just begun.

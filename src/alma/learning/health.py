@@ -1,4 +1,4 @@
-"""Health: how a store's memories are doing, in numbers, and what to do about it."""
+"""Health: statistics about the memories of a store, and recommendations."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _DAYS = 30
 
 @dataclass(frozen=True, slots=True)
 class KindHealth:
-    """The memories of one kind: how many there are, and how many of them are not well.
+    """Statistics of one kind.
 
     `duplicates_share` is of the newest 500. `never_validated` are rules that were never tried and general memories that
     were never read.
@@ -41,13 +41,13 @@ class KindHealth:
     new_last_30_days: int
 
     def share(self, count: int) -> float:
-        """So many of all."""
+        """The share of a count in all."""
         return count / self.total if self.total else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class HealthReport:
-    """How memories are doing, kind by kind, and what is recommended."""
+    """Statistics of every kind, and recommendations."""
 
     kinds: tuple[KindHealth, ...]
     archived: int
@@ -62,7 +62,7 @@ class HealthReport:
 
     @property
     def growth_per_day(self) -> float:
-        """How many memories a day came to stay in the last month."""
+        """How many memories were added per day in the last month, without those that are gone."""
         return sum(each.new_last_30_days for each in self.kinds) / _DAYS
 
     @property
@@ -80,7 +80,7 @@ class HealthReport:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether there is nothing to recommend."""
+        """Whether there are no recommendations."""
         return not self.recommendations
 
     def of(self, kind: str) -> KindHealth:
@@ -92,14 +92,14 @@ class HealthReport:
 
 
 class MemoryHealthMonitor:
-    """Counts with the store's own means, so that a large store is examined as quickly as a small one."""
+    """Reports the health of memories from counts of the store, which are fast in large stores as well."""
 
     def __init__(self, storage: StorageBackend, policy: PrunePolicy | None = None) -> None:
         self._storage = checked_storage("health", storage)
         self._policy = PrunePolicy() if policy is None else checked_policy("health", policy)
 
     def report(self, scope: Scope) -> HealthReport:
-        """How the memories inside the scope are doing."""
+        """The health of the memories inside the scope."""
         now = clock.now()
         with self._storage.snapshot() as tx:
             kinds = tuple(self._examined(tx, fields, scope, now) for fields in KIND_FIELDS if fits(fields.cls, scope))

@@ -1,4 +1,4 @@
-"""The life of general memories: soft deletion, expiry, decay, archive, retention, by the one policy of forgetting."""
+"""The lifecycle of general memories: soft deletion, expiry, decay, archive and retention."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _NOTHING: dict[object, float] = {}
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """What a retention did: the archive ids of memories put away, and how many archived ones it deleted for good.
+    """The archive ids of the memories that a retention archived, and how many archived ones it purged.
 
-    Of a dry run: the ids of the memories, and how many would be deleted.
+    In a dry run: the ids of the memories, and how many would be purged.
     """
 
     dry_run: bool
@@ -40,7 +40,7 @@ class Retained:
 
 
 class MemoryLifecycle:
-    """What happens to general memories as time goes by; everything but `purge` can be undone, and all is audited."""
+    """Changes of general memories over time; all but `purge` can be undone, and all are audited."""
 
     def __init__(self, storage: StorageBackend, archive: Archive | None = None) -> None:
         self._storage = checked_storage("lifecycle", storage)
@@ -52,13 +52,13 @@ class MemoryLifecycle:
     def soft_delete(
         self, memory_ids: str | Iterable[str], scope: Scope, reason: str | None = None, by: Attribution = ANONYMOUS
     ) -> list[str]:
-        """Let memories no longer be met, without moving them; returns the ids of those there were."""
+        """Hide memories without moving them; returns the ids of those that existed."""
         return self._set_active(memory_ids, scope, False, reason, by)
 
     def undelete(
         self, memory_ids: str | Iterable[str], scope: Scope, reason: str | None = None, by: Attribution = ANONYMOUS
     ) -> list[str]:
-        """Take soft deletion back; returns the ids of those that were deleted."""
+        """Undo soft deletion; returns the ids of those that were deleted."""
         return self._set_active(memory_ids, scope, True, reason, by)
 
     def _set_active(
@@ -84,13 +84,13 @@ class MemoryLifecycle:
         return self._archive.put(Memory, memory_ids, scope, ArchiveCause.ARCHIVED, reason, by)
 
     def unarchive(self, ids: str | Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> list[Record]:
-        """Bring memories back as they were, by their own or their archive ids; returns them."""
+        """Restore memories by their own or their archive ids; returns them."""
         return self._archive.restore(ids, scope, by, Memory)
 
     # ------------------------------------------------------------------ time
 
     def expire_due(self, scope: Scope, *, dry_run: bool = False, by: Attribution = ANONYMOUS) -> PruneSummary:
-        """Archive the memories whose time to live is over; a dry run only tells which."""
+        """Archive the memories whose time to live is over; a dry run only returns which."""
         policy = PrunePolicy(stale_after_days=_NOTHING, min_confidence=_NOTHING, expired=True)
         return self._forgetting.prune(scope, policy, dry_run, by, [Memory])
 
@@ -103,10 +103,10 @@ class MemoryLifecycle:
         policy: PrunePolicy | None = None,
         by: Attribution = ANONYMOUS,
     ) -> PruneSummary:
-        """Archive the memories of which time has left less than this, by importance, decay rate and last use.
+        """Archive the memories whose strength, by importance, decay rate and last use, is below `min_strength`.
 
-        A dry run, the default, only tells which. Nothing decays of users for whom the setting `memory_decay_enabled` is
-        false, by their own choice or else by everybody's.
+        A dry run, the default, only returns which. Memories of users for whom the setting `memory_decay_enabled` is
+        false do not decay.
         """
         chosen = policy or PrunePolicy(
             stale_after_days=_NOTHING, min_confidence=_NOTHING, min_strength=min_strength, expired=False
@@ -114,7 +114,7 @@ class MemoryLifecycle:
         return self._forgetting.prune(scope, chosen, dry_run, by, [Memory], where=self._decaying())
 
     def _decaying(self) -> Predicate:
-        """The memories of those who let theirs decay."""
+        """The predicate of the memories that decay."""
         settings = SystemSettings(self._storage)
         is_on = bool(settings.get(_DECAY_ENABLED))
         others = settings.switched(_DECAY_ENABLED, not is_on)
@@ -134,8 +134,10 @@ class MemoryLifecycle:
         dry_run: bool = False,
         by: Attribution = ANONYMOUS,
     ) -> Retained:
-        """Archive what was soft-deleted longer ago than `deleted_for`; purge what was archived longer than
-        `archived_for`, for good, where that is given."""
+        """Archive what was soft-deleted before `deleted_for`; purge what was archived before `archived_for`.
+
+        Without `archived_for`, nothing is purged.
+        """
         moment = clock.now()
         deleted_until = moment_before(moment, deleted_for, "retention", "deleted_for")
         # What this archives itself was not archived before.
@@ -150,7 +152,7 @@ class MemoryLifecycle:
         reason = f"deleted more than {deleted_for.days:,} days ago"
         moved: list[str] = []
         for start in range(0, len(ids), _AT_ONCE):
-            # Somebody may have taken the deletion back meanwhile.
+            # The deletion may have been undone meanwhile.
             chunk = ids[start : start + _AT_ONCE]
             moved += self._archive.put(
                 Memory, chunk, scope, ArchiveCause.ARCHIVED, reason, by, only_if=lambda record: matches(old, record)
@@ -171,14 +173,14 @@ DEFAULT_INTERVAL_SECONDS = 300.0
 _EVERYWHERE = Scope.everywhere()
 _BY = Attribution(agent="expiry", reason="expired")
 _DELETE_BATCH = 500
-# An expired key stays in the list of keys, which says so; memories go to the archive, from where a purge takes them.
+# Expired API keys stay listed as such; memories are archived until they are purged.
 _EXPIRING = tuple(cls for cls in KINDS if "expires_at" in cls.spec.by_name and cls not in (ApiKey, Memory))
 
 
 class Expiry:
-    """Removes what is past its end every interval, in a thread; nothing is written while there is nothing to remove.
+    """Removes expired rows at an interval, in a thread; without any, it writes nothing.
 
-    Memories go to the archive, other rows are deleted. Of several processes on one store, one at a time works.
+    Memories are archived, other rows are deleted. Of several processes on one store, one at a time works.
     """
 
     def __init__(
@@ -193,17 +195,17 @@ class Expiry:
         self._thread = threading.Thread(target=self._loop, name="alma-expiry", daemon=True)
 
     def start(self) -> None:
-        """Begin; the first look is at once."""
+        """Start the thread; it runs at once."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, after the batch that is being removed."""
+        """Stop after the current batch."""
         self._ended.set()
         if self._thread.ident is not None and self._thread is not threading.current_thread():
             self._thread.join()
 
     def run_once(self) -> Mapping[str, int]:
-        """Remove what is past its end now; returns how many of each kind there were."""
+        """Remove expired rows now; returns how many of each kind."""
         removed = {cls.spec.kind: self._remove(cls) for cls in _EXPIRING}
         if self._storage.values(Memory, ("id",), _EVERYWHERE, _due(), limit=1):
             removed["memory"] = self._lifecycle.expire_due(_EVERYWHERE, by=_BY).total
@@ -235,7 +237,7 @@ def _due() -> Predicate:
 
 
 def _delete(tx: Transaction, cls: type[Record], ids: Sequence[str], due: Predicate) -> int:
-    # Other processes wait here, and find nothing left to do.
+    # Other processes wait for this lock, and then find nothing to do.
     tx.hold("expiry")
     held = [record.key for record in tx.lock(cls, ids, _EVERYWHERE) if matches(due, record)]
     return tx.delete(cls, held, _EVERYWHERE, action="expire")

@@ -1,4 +1,4 @@
-"""The policy of forgetting: what is held against a memory, in one place for every kind."""
+"""The policy of forgetting: why a memory of any kind is forgotten."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SECONDS_PER_DAY = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class KindFields:
-    """Which fields of a kind tell when it was last seen and made, and what makes it worth keeping."""
+    """The fields of a kind from which the age and the value of a memory are computed."""
 
     cls: type[Record]
     used: str
@@ -40,27 +40,27 @@ class KindFields:
     confidence: str | None = None
 
     def last_used(self, record: Record) -> datetime | None:
-        """When the memory last gave a sign of life: was validated, verified, used or made."""
+        """When the memory was last validated, verified, used or created."""
         moments = (getattr(record, self.used), getattr(record, self.created))
         return max((moment for moment in moments if moment is not None), default=None)
 
     def age_days(self, record: Record, now: datetime) -> float:
-        """How long ago that was; of what tells no time, not at all."""
+        """The days since then; 0 for a memory without any timestamp."""
         seen = self.last_used(record)
         return 0.0 if seen is None else max(0.0, (now - seen).total_seconds() / _SECONDS_PER_DAY)
 
     def unused_since(self, moment: datetime) -> Predicate:
-        """What gave its last sign of life before then, as a question to a store."""
+        """The predicate of memories that were last used before then."""
         created = And() if self.created == self.used else Or(Missing(self.created), Compare(self.created, "lt", moment))
         unseen = And(Missing(self.used), Compare(self.created, "lt", moment)) if self.created != self.used else Or()
         return Or(And(Compare(self.used, "lt", moment), created), unseen)
 
     def created_since(self, moment: datetime) -> Predicate:
-        """What was made since then."""
+        """The predicate of memories that were created since then."""
         return Compare(self.created, "ge", moment)
 
     def strength(self, record: Record, decay: Decay, now: datetime) -> float:
-        """What the memory is still worth: its own worth, less what time has taken."""
+        """The value of the memory after decay."""
         age = self.age_days(record, now) * getattr(record, "decay_rate", DEFAULT_DECAY_RATE) / DEFAULT_DECAY_RATE
         return self.value(record) * decay.strength(age)
 
@@ -85,7 +85,7 @@ KIND_FIELDS: tuple[KindFields, ...] = (
 
 
 def is_pinned(record: Any) -> bool:
-    """Whether somebody wants this kept, whatever its age: pinned, an instruction, or of the highest importance."""
+    """Whether a memory is never forgotten: pinned, an instruction, or of the highest importance."""
     if isinstance(record, Memory):
         standing = record.memory_type in INSTRUCTIONS or record.importance_score >= IMPORTANT
         return standing or PINNED in record.tags or record.context_json.get(PINNED) is True
@@ -93,25 +93,25 @@ def is_pinned(record: Any) -> bool:
 
 
 def is_untested(record: Any) -> bool:
-    """Whether a rule has hardly been tried yet, so that its confidence says nothing against it."""
+    """Whether a rule has too few occurrences for its confidence to count."""
     return isinstance(record, Heuristic) and record.occurrence_count < _FEW_OCCURRENCES
 
 
 def is_young(record: Any, fields: KindFields, now: datetime, grace: timedelta) -> bool:
-    """Whether the memory was made within the time in which nothing is held against it."""
+    """Whether the memory was created within the grace period."""
     created = getattr(record, fields.created)
     return created is not None and created > now - grace
 
 
 def fits(cls: type[Record], scope: Scope) -> bool:
-    """Whether records of a kind can be told by what the scope names; where not, none of them lies inside."""
+    """Whether a kind has all the fields that the scope names; otherwise no record of it is inside."""
     checked_scope(cls.spec.kind, scope)
     names = ("user_id", "project_id", "session_id", "agent")
     return all(name in cls.spec.by_name for name in names if getattr(scope, name) is not None)
 
 
 NOTHING = Or()
-"""What no memory fulfils."""
+"""The predicate that no memory fulfils."""
 
 
 class PruneReason(StrEnum):
@@ -127,7 +127,7 @@ class PruneReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """A reason to forget a memory, and the rule in words; the same words for all that fall under it."""
+    """A reason to forget a memory, and the rule in words."""
 
     reason: PruneReason
     rule: str
@@ -140,18 +140,18 @@ def _usual_ages() -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class PrunePolicy:
-    """What is forgotten, by kind: "heuristic", "outcome", "memory" and so on, or the class itself.
+    """What is forgotten, for each kind: "heuristic", "outcome", "memory" and so on, or the class itself.
 
-    * `stale_after_days`: what was not validated, verified or used for so long; outcomes simply grow old.
-    * `min_confidence`: what is trusted less, once it was tried a few times or the grace period is over.
-    * `min_strength`: what is worth less than this when `decay` is taken off; None switches it off.
-    * `expired`: what has a time to live that is over.
-    * `ttl_days`: the time to live of a whole kind, however much its memories are used.
-    * `max_memories`, `max_bytes`: beyond these, what is worth least goes first, until there is room.
+    * `stale_after_days`: memories that were not validated, verified or used for so long; outcomes by their age.
+    * `min_confidence`: memories with less confidence, once tried a few times or after the grace period.
+    * `min_strength`: memories with a lower value after `decay`; None switches it off.
+    * `expired`: memories whose time to live is over.
+    * `ttl_days`: the time to live of a whole kind, even if its memories are used.
+    * `max_memories`, `max_bytes`: above these limits, the memories of least value are forgotten.
 
-    What is pinned, an instruction or of the highest importance stays unless a time to live of its own is over. User
-    preferences do not grow stale by themselves. Nothing that was made within `grace_days` is stale, decayed or
-    untrusted.
+    Pinned memories, instructions and those of the highest importance are kept unless their own time to live is over.
+    User preferences do not become stale. Within `grace_days` of its creation, a memory is not stale, decayed or of low
+    confidence.
     """
 
     stale_after_days: Mapping[Any, float] = field(default_factory=_usual_ages)
@@ -185,7 +185,7 @@ class PrunePolicy:
             stale_after_days={"outcome": _number("older_than_days", older_than_days, math.inf)},
             min_confidence={"heuristic": _number("below_confidence", below_confidence, 1.0)},
             expired=False,
-            # Whoever asks for it by name means what was made a moment ago as well.
+            # An explicit call also means memories that were created a moment ago.
             grace_days=0.0,
         )
 
@@ -194,14 +194,14 @@ class PrunePolicy:
         return timedelta(days=self.grace_days)
 
     def candidates(self, fields: KindFields, now: datetime) -> Predicate:
-        """Which memories of a kind are worth a look: all that could be forgotten, and few others."""
+        """The predicate of all memories of a kind that could be forgotten, and few others."""
         parts = [self.past_ttl(fields, now), self.stale(fields, now), self.below_confidence(fields)]
         if self.min_strength is not None:
             parts.append(fields.unused_since(_before(now, self.grace_days)))
         return Or(*(part for part in parts if part != NOTHING))
 
     def past_ttl(self, fields: KindFields, now: datetime) -> Predicate:
-        """What has a time to live, of its own or of its kind, that is over."""
+        """The predicate of memories past their own time to live or that of their kind."""
         kind = fields.cls.spec.kind
         parts: list[Predicate] = []
         if self.expired and "expires_at" in fields.cls.spec.by_name:
@@ -211,17 +211,17 @@ class PrunePolicy:
         return Or(*parts)
 
     def stale(self, fields: KindFields, now: datetime) -> Predicate:
-        """What gave no sign of life for too long."""
+        """The predicate of memories that were not used for too long."""
         limit = self.stale_after_days.get(fields.cls.spec.kind)
         return NOTHING if limit is None else fields.unused_since(_before(now, limit))
 
     def below_confidence(self, fields: KindFields) -> Predicate:
-        """What is trusted less than it should be."""
+        """The predicate of memories with too little confidence."""
         limit = self.min_confidence.get(fields.cls.spec.kind)
         return NOTHING if limit is None or fields.confidence is None else Compare(fields.confidence, "lt", limit)
 
     def verdict(self, record: Record, fields: KindFields, now: datetime) -> Verdict | None:
-        """Why this memory is to be forgotten, or None where nothing is held against it."""
+        """Why this memory is forgotten, or None."""
         if self.expired and (end := getattr(record, "expires_at", None)) is not None and end <= now:
             return Verdict(PruneReason.EXPIRED, "its time to live is over")
         if is_pinned(record):
@@ -266,14 +266,14 @@ class PrunePolicy:
 
 
 def checked_policy(subject: str, policy: object) -> PrunePolicy:
-    """The policy that was given, if it is one."""
+    """The policy, if it is one; otherwise a ValidationError."""
     if not isinstance(policy, PrunePolicy):
         raise ValidationError(subject, "policy", policy, "must be a PrunePolicy")
     return policy
 
 
 def _before(now: datetime, days: float) -> datetime:
-    """So many days earlier; as early as can be said where that is before all time."""
+    """So many days earlier, or the earliest moment."""
     try:
         return now - timedelta(days=days)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Recommendation: which of the known strategies to use for a task, and what speaks for each."""
+"""Recommendation: which of the known strategies to use for a task, with the evidence."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 
 _NAMED = 5
-# An opposite is told in nearly the same words; so few of them are judged.
+# Opposites share most of their words; only so many are judged.
 _SHARED_BY_OPPOSITES, _OPPOSITES_JUDGED = 0.3, 3
 
 Support = Literal["supported", "weak", "none"]
@@ -32,14 +32,13 @@ Support = Literal["supported", "weak", "none"]
 
 @dataclass(frozen=True, slots=True)
 class Assessed:
-    """What is known about one strategy for a task.
+    """The evidence about one strategy for a task.
 
-    `expected` is the share of successes to be expected, which lies between the two bounds with a probability of nine
-    in ten. `outcome_ids` are those on the most similar tasks it was tried on, most similar first; `tried` and
-    `succeeded` count those, too, that are forgotten and of which only the rules know. `evidence` is what all of that
-    counts, in reports that do not repeat each other; `agents` are those that reported it, in so many `sessions`: an
-    hour of one agent is one, and 0 says that it is not known. `relevance` is how near the nearest task is that it was
-    tried on, where it was looked for by that.
+    `expected` is the expected share of successes, with a 90 % interval between the bounds. `outcome_ids` are the
+    outcomes on the most similar tasks, most similar first; `tried` and `succeeded` also count outcomes that only rules
+    know. `evidence` is the weight of all of them, in which repetitions count less; `agents` reported it in so many
+    `sessions` (an hour of one agent), 0 if that is unknown. `relevance` is that of the nearest task, where it was
+    computed.
     """
 
     strategy: str
@@ -57,7 +56,7 @@ class Assessed:
 
     @property
     def source(self) -> str:
-        """That one agent alone reports it, and within an hour, if so; otherwise nothing."""
+        """That a single agent reported it, and whether within an hour; otherwise empty."""
         if len(self.agents) != 1:
             return ""
         return f"reported by {self.agents[0]} alone{', within an hour' if self.sessions == 1 else ''}"
@@ -65,12 +64,11 @@ class Assessed:
 
 @dataclass(frozen=True, slots=True)
 class Recommendation:
-    """The strategy to use for a task, or None where nothing near was tried, with a reason in either case.
+    """The strategy to use for a task, or None, with a reason in either case.
 
-    `ranked` is what is known about every strategy that was asked about, the recommended one first; where none is
-    recommended, it is the nearest that is known. `support` is *supported*, *weak* where it hangs on a single report, on
-    tasks that are only somewhat like this one, or fails often, or *none*. `opposites` are those that say the opposite
-    of the recommended strategy and mostly worked, too.
+    `ranked` has the evidence about every strategy in question, the recommended one first; without a recommendation,
+    about the nearest ones. `support` is *supported*, *weak* if it depends on a single report or on less similar tasks
+    or often fails, or *none*. `opposites` are strategies that say the opposite and mostly worked as well.
     """
 
     strategy: str | None
@@ -81,7 +79,7 @@ class Recommendation:
 
     @property
     def best(self) -> Assessed:
-        """What is known about the recommended strategy."""
+        """The evidence about the recommended strategy."""
         if self.strategy is None:
             raise NotFoundError("strategy", self.reason)
         return self.ranked[0]
@@ -104,7 +102,7 @@ class Recommendation:
 
 
 class Recommender:
-    """Weighs what happened on similar tasks: on the nearest ones, or for a closed list of strategies on all of them."""
+    """Recommends from the nearest tasks, or for a closed list of strategies from all tasks."""
 
     def __init__(
         self,
@@ -125,23 +123,22 @@ class Recommender:
     def recommend(
         self, task: str, scope: Scope, among: Iterable[str] | None = None, *, explore: bool = False
     ) -> Recommendation:
-        """The strategy that did best on the nearest tasks, or which of these is surest to do well.
+        """The strategy that did best on the nearest tasks, or the one of `among` with the highest lower bound.
 
-        With `explore`, what was tried on tasks further away is good enough, and one of `among` that is little known
-        may get its turn.
+        With `explore`, less similar tasks count as well, and a little known strategy of `among` may be tried.
         """
         if among is None:
             return self._advised(task, scope, explore=explore)
         assessed, exploring = self.assess(task, scope, among)
         values = exploring if explore else [known.lower_bound for known in assessed]
-        # Another spelling is nothing new; what is known of it counts for the first one.
+        # Other spellings count for the first one.
         choices = _first_spellings([known.strategy for known in assessed])
         best = max(choices, key=lambda i: values[i])
         rest = sorted((assessed[i] for i in choices if i != best), key=lambda a: -a.expected)
         return self._recommended((assessed[best], *rest))
 
     def _advised(self, task: str, scope: Scope, *, explore: bool) -> Recommendation:
-        """The strategy that did best on the nearest tasks, of all that are known."""
+        """The strategy that did best on the nearest tasks."""
         found = self.advisor.tried_near(
             task, self._vector_of(task), scope, _reader(scope), self._extractor.half_life_days
         )
@@ -169,7 +166,7 @@ class Recommender:
         return Recommendation(best.strategy, ranked, support, reason, self._opposites(ranked))
 
     def _opposites(self, ranked: Sequence[Assessed]) -> tuple[Assessed, ...]:
-        """Those of the next best that say the opposite of the best and mostly worked, too."""
+        """The next best strategies that say the opposite of the best and mostly worked as well."""
         best = ranked[0].strategy
         works = [each for each in ranked[1:] if 2 * each.succeeded > each.tried]
         near = [each for each in works if shared_words(each.strategy, best) >= _SHARED_BY_OPPOSITES][:_OPPOSITES_JUDGED]
@@ -177,9 +174,9 @@ class Recommender:
         return tuple(each for each in near if self._strategies.opposite(each.strategy, best))
 
     def assess(self, task: str, scope: Scope, among: Iterable[str]) -> tuple[Sequence[Assessed], Sequence[float]]:
-        """What is known about each strategy for this task, and what it promises."""
+        """The evidence about each strategy for this task, and its value with exploration."""
         reader = _reader(scope)
-        # The evidence grows with what was learned in between, so one answer is made at a time.
+        # The arrays grow with what was learned in between, so one thread at a time.
         with self._lock:
             evidence_reader = self.evidence_reader.read(scope)
             evidence, lessons = evidence_reader.evidence, evidence_reader.lessons
@@ -191,7 +188,7 @@ class Recommender:
             named = self._named(lessons, strategies)
             tried = np.bincount(observed.strategies, minlength=len(strategies))
             weight = np.bincount(observed.strategies, weights=observed.weights, minlength=len(strategies))
-            # Of more evidence than is held, what is not held is not forgotten.
+            # Outcomes beyond the limits are stored, but not in the arrays.
             is_whole = len(evidence.ids) < MOST_OUTCOMES and len(evidence.task_rows) < MOST_TASKS
             half_life_days = self._extractor.half_life_days
             unstored = [
@@ -202,7 +199,9 @@ class Recommender:
             ]
             found = with_unstored(found, weight, unstored)
             if len(evidence.author_rows) > 1 or reader not in evidence.author_rows:
-                found = _borne_out(found, _tried_by_others_only(reader, evidence, observed, tried), weight, unstored)
+                found = _limited_by_evidence(
+                    found, _tried_by_others_only(reader, evidence, observed, tried), weight, unstored
+                )
             return [
                 _assessed(i, strategy, evidence, observed, similarity, found, named.get(i, ()), unstored[i])
                 for i, strategy in enumerate(strategies)
@@ -253,31 +252,33 @@ def _assessed(
 
 
 def _tried_by_others_only(reader: str | None, evidence: Evidence, observed: Observations, tried: Any) -> Any:
-    """Which of the strategies were tried, and only by other agents than the one that asks."""
+    """Which of the strategies were tried by other agents only."""
     authors = np.array(evidence.authors, dtype=int)[observed.outcomes]
     foreign = observed.strategies[authors != evidence.number_of(reader)]
     return (tried > 0) & (np.bincount(foreign, minlength=len(tried)) == tried)
 
 
-def _borne_out(found: Estimate, is_foreign: Any, weight: Any, unstored: Sequence[UnstoredEvidence]) -> Estimate:
-    """The estimate, of what only other agents report no surer than as many reports make it as that counts."""
+def _limited_by_evidence(
+    found: Estimate, is_foreign: Any, weight: Any, unstored: Sequence[UnstoredEvidence]
+) -> Estimate:
+    """The estimate, limited by the weight of the evidence for strategies that only other agents report."""
     surest = 1 - 1 / (weight + [each.belief.evidence for each in unstored] + 2)
     return replace(found, means=np.where(is_foreign, np.clip(found.means, 1 - surest, surest), found.means))
 
 
 def _reader(scope: Scope) -> str | None:
-    """The agent that asks: the first of those whose memories it reads."""
+    """The agent that asks: the first of those it reads from."""
     return scope.agent if scope.agent is None or isinstance(scope.agent, str) else scope.agent[0]
 
 
 def _belief(results: Any, weights: Any, unstored: UnstoredEvidence) -> Belief:
-    """What a strategy's own outcomes say, each as much as it counts and its task is alike, and what is remembered."""
+    """The belief from a strategy's own outcomes, weighted by similarity, and from unstored evidence."""
     won, lost = unstored.belief
     return Belief(float(results @ weights) + won, float((1 - results) @ weights) + lost)
 
 
 def _first_spellings(strategies: Sequence[str]) -> list[int]:
-    """The numbers of the strategies, without those that are another spelling of an earlier one."""
+    """The numbers of the strategies, without other spellings of earlier ones."""
     first: dict[str, int] = {}
     for number, strategy in enumerate(strategies):
         first.setdefault(strategy_key(strategy), number)
@@ -288,7 +289,7 @@ def _from_advice(found: NearbyStrategy) -> Assessed:
     low, high = found.belief.interval
     return Assessed(
         strategy=found.strategy,
-        # Evidence ages by the moment: a question that is asked twice gets the same answer.
+        # Rounded, because evidence ages continuously and a repeated call should give the same answer.
         expected=round(found.belief.mean, 4),
         lower_bound=low,
         upper_bound=high,
@@ -340,7 +341,7 @@ MOST_TASKS_TOGETHER = 16_000
 
 @dataclass(frozen=True)
 class ScopeEvidence:
-    """The outcomes of a scope and its rules and warnings, as one state of the store shows them."""
+    """The outcomes, rules and warnings of a scope at one generation of the store."""
 
     generation: str
     snapshot: EvidenceSnapshot
@@ -353,18 +354,18 @@ class ScopeEvidence:
 
 
 class EvidenceReader:
-    """Reads the experience of a scope, again once anything was committed; for one thread at a time."""
+    """Caches the evidence of scopes until something is committed; for one thread at a time."""
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
         self._held: OrderedDict[Scope, ScopeEvidence] = OrderedDict()
 
     def __len__(self) -> int:
-        """Of how many scopes experience is held."""
+        """How many scopes are cached."""
         return len(self._held)
 
     def read(self, scope: Scope) -> ScopeEvidence:
-        """What the newest state of the store shows, whichever process wrote it."""
+        """The evidence of the current generation of the store."""
         held = self._held.get(scope)
         if held is None or held.generation != self._storage.generation():
             held = self._held[scope] = self._read(scope, held)
@@ -382,7 +383,7 @@ class EvidenceReader:
             )
 
     def _let_go(self) -> None:
-        """Forget what was not asked for longest, until the rest is few enough; the newest is always kept."""
+        """Evict the least recently used scopes until the rest fits; the newest is kept."""
         tasks = sum(len(held.evidence.task_rows) for held in self._held.values())
         while len(self._held) > 1 and (len(self._held) > MOST_SCOPES or tasks > MOST_TASKS_TOGETHER):
             _, gone = self._held.popitem(last=False)

@@ -1,7 +1,6 @@
-"""Remembered: what rules and warnings still know of outcomes that are forgotten, or were never told.
+"""Rule evidence: what rules and warnings know of outcomes that are not stored.
 
-Outcomes grow old and go to the archive; what was learned from them stays, with its counts. So does a rule that somebody
-wrote by hand, of which there never were any.
+Old outcomes are archived, while the rule keeps their counts; a hand-written rule never had outcomes.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 _NOTHING = Belief()
-# What happened on tasks of other words says this much about one.
+# The weight of a lesson about a task in other words.
 _ON_OTHER_TASKS = 0.25
 _MOSTLY = 0.5
 
 
 class Rule(NamedTuple):
-    """What a heuristic says of itself, as it is stored; what that is worth depends on the day."""
+    """The stored fields of a heuristic that count as evidence."""
 
     id: str
     condition: str
@@ -64,7 +63,7 @@ class Rule(NamedTuple):
 
 
 class WarningRow(NamedTuple):
-    """What an anti-pattern says of itself, as it is stored; of whatever task."""
+    """The stored fields of an anti-pattern that count as evidence, for any task."""
 
     id: str
     pattern: str
@@ -101,7 +100,7 @@ Lesson = Rule | WarningRow
 
 
 def lessons_of(storage: StorageBackend, scope: Scope) -> list[Lesson]:
-    """The rules and warnings of a scope, the rules first; a warning of a rule is told by the rule itself."""
+    """The rules and warnings of a scope, the rules first, without the warnings of these rules."""
     rules = [Rule._make(row) for row in storage.values(Heuristic, Rule._fields, scope)]
     warnings = [WarningRow._make(row) for row in storage.values(AntiPattern, WarningRow._fields, scope)]
     texts_of = {anti_pattern_id(rule.id) for rule in rules} if warnings else set[str]()
@@ -110,7 +109,7 @@ def lessons_of(storage: StorageBackend, scope: Scope) -> list[Lesson]:
 
 @dataclass(frozen=True, slots=True)
 class UnstoredEvidence:
-    """What lessons add to the outcomes of one strategy: how often it was tried besides, and what that is worth."""
+    """What lessons add to the stored outcomes of one strategy: further trials, and the belief from them."""
 
     tried: int = 0
     succeeded: int = 0
@@ -124,10 +123,10 @@ class UnstoredEvidence:
 def unstored_evidence(
     lessons: Iterable[Lesson], task: str, tried: int, half_life_days: float, reader: str | None = None
 ) -> UnstoredEvidence:
-    """What lessons about one strategy add for an agent, of which so many outcomes are still stored."""
+    """What lessons about one strategy add, of which `tried` outcomes are still stored."""
     held = list(lessons)
     counted = sum(lesson.tried for lesson in held)
-    # Every outcome strengthens one lesson at most, so what was seen more often than is stored is forgotten.
+    # Every outcome strengthens at most one lesson, so counts above the stored outcomes are unstored ones.
     unseen = max(0, counted - tried)
     share = unseen / counted if counted else float(tried == 0)
     if not share:
@@ -150,9 +149,9 @@ def _relevance(lesson: Lesson, task: str) -> float:
 
 
 def with_unstored(found: Estimate, evidence: Any, unstored: Sequence[UnstoredEvidence]) -> Estimate:
-    """The estimate, drawn towards what is remembered by as much as that outweighs the outcomes of each strategy.
+    """The estimate combined with the unstored evidence.
 
-    `evidence` is what these count together.
+    `evidence` is the weight of the stored outcomes of each strategy.
     """
     if not any(each.is_any for each in unstored):
         return found

@@ -1,4 +1,4 @@
-"""The cleanup scheduler: forgetting and purging from time to time, by one process at a time."""
+"""The cleanup scheduler: forgets and purges at an interval, in one process at a time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEASE = "cleanup.lease"
 LAST_RUN = "cleanup.last_run"
 _EVERYWHERE = Scope.everywhere()
 _LEASE = timedelta(minutes=10)
-# Clocks of two machines differ a little. What lies further ahead was noted by one that was wrong, and counts no more.
+# The tolerance for clocks of two machines; a time further ahead comes from a wrong clock and is ignored.
 _SKEW = timedelta(minutes=10)
 _BY = Attribution(agent="cleanup", reason="scheduled cleanup")
 
@@ -37,7 +37,7 @@ Wait = Callable[[float], bool]
 
 @dataclass(frozen=True, slots=True)
 class CleanupRun:
-    """What one cleanup did, or the error it ended with."""
+    """The result of one cleanup, or its error."""
 
     started_at: datetime
     finished_at: datetime
@@ -47,11 +47,11 @@ class CleanupRun:
 
 
 class CleanupScheduler:
-    """Forgets, and purges what is past its retention, every interval, in a thread.
+    """Forgets, and purges what is past its retention, at an interval in a thread.
 
-    Any number of processes may run one on the same store: each cleanup of a scope is done by whoever is first, and the
-    next one is due an interval later for all of them. An error is logged and noted, and the next cleanup comes all the
-    same. `retention=None` purges nothing.
+    Any number of processes may run one on the same store: a lease lets one of them do each cleanup, and the next is due
+    an interval later for all. An error is logged and stored, and the next cleanup still runs. With `retention=None`
+    nothing is purged.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class CleanupScheduler:
         self._now = now
         self._wait = wait
         self._changing = threading.Lock()
-        # One for each thread: who starts anew must not keep the one alive that is just ending.
+        # One for each thread, so that a restart does not keep the ending one alive.
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self._lease, self._last_run = _key(LEASE, scope), _key(LAST_RUN, scope)
@@ -89,22 +89,22 @@ class CleanupScheduler:
 
     @property
     def last_run(self) -> CleanupRun | None:
-        """The last cleanup of this scope, whichever process did it."""
+        """The last cleanup of this scope, by any process."""
         return _run_of(self._storage.get(Setting, self._last_run, _EVERYWHERE))
 
     @property
     def next_run(self) -> datetime:
-        """When the next cleanup is due; now, where there was none yet."""
+        """When the next cleanup is due; now, if there was none yet."""
         last, moment = self.last_run, self._now()
         return moment if last is None else self._due(last, moment)
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread of this scheduler lives."""
+        """Whether the thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Begin to clean up from time to time; a second call changes nothing."""
+        """Start the thread; a second call changes nothing."""
         with self._changing:
             if self.is_running and not self._stopping.is_set():
                 return
@@ -114,7 +114,7 @@ class CleanupScheduler:
             self._thread.start()
 
     def stop(self) -> None:
-        """End the thread, after the cleanup that it may be in."""
+        """Stop the thread, after a cleanup in progress."""
         with self._changing:
             self._stopping.set()
             thread = self._thread
@@ -129,7 +129,7 @@ class CleanupScheduler:
         return self._clean(started)
 
     def run_if_due(self) -> CleanupRun | None:
-        """Clean up if the interval is over and nobody else is doing so."""
+        """Clean up if it is due and no other process is doing so."""
         started = self._now()
         if not self._storage.write(lambda tx: self._take_lease(tx, started, only_if_due=True)):
             return None
@@ -208,21 +208,21 @@ class CleanupScheduler:
 
 
 def _key(name: str, scope: Scope) -> str:
-    """The setting of a scope: who looks after one project leaves the others to be cleaned up by theirs."""
+    """The name of the setting for a scope: each scope has its own lease and last run."""
     if scope == _EVERYWHERE:
         return name
     return f"{name}.{hashlib.sha256(repr(scope).encode()).hexdigest()[:16]}"
 
 
 class _Lease(NamedTuple):
-    """Who is cleaning up, and how long nobody else may."""
+    """The process that cleans up, and until when it holds the lease."""
 
     holder: str
     until: datetime
 
 
 def _lease_of(noted: Setting | None) -> _Lease | None:
-    """The lease that was noted; what cannot be read was not written here, and holds nobody off."""
+    """The stored lease; one that cannot be read is ignored."""
     with suppress(ValueError, TypeError, KeyError):
         values = json.loads(noted.value) if noted is not None else None
         return None if values is None else _Lease(values["holder"], _moment(values["until"]))
@@ -239,7 +239,7 @@ def _text_of(run: CleanupRun) -> str:
 
 
 def _run_of(noted: Setting | None) -> CleanupRun | None:
-    """The cleanup that was noted, unless it cannot be read."""
+    """The stored cleanup; None if it cannot be read."""
     with suppress(ValueError, TypeError, KeyError):
         values = json.loads(noted.value) if noted is not None else None
         if values is not None:

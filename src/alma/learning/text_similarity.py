@@ -1,7 +1,7 @@
-"""Resemblance: how alike tasks are written, by the pieces of their words.
+"""Text similarity: how similar tasks are written, by character n-grams and by their numbers.
 
-Meaning alone does not tell `run/load-40.cfg` from `run/load-41.cfg`, nor a question of one kind from one of another;
-how they are written does. Pieces that every task has say less than those that few have.
+Vectors do not distinguish `run/load-40.cfg` from `run/load-41.cfg`, nor kinds of questions from each other; n-grams do.
+Rare n-grams weigh more than frequent ones.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 _NUMBER = re.compile(r"[0-9]+")
-# Numbers of more digits are names rather than sizes, and these are enough to tell them apart.
+# Longer numbers are names rather than sizes; their first digits tell them apart.
 _DIGITS_READ = 15
 
 
 class NumberIndex:
-    """The numbers of many texts, by what is written around them; texts can only be added."""
+    """The numbers in many texts, keyed by the text around them; texts can only be added."""
 
     def __init__(self) -> None:
         self._forms: dict[str, int] = {}
@@ -29,14 +29,14 @@ class NumberIndex:
         self._sizes: list[Any] = []
 
     def add(self, texts: Sequence[str]) -> None:
-        """Take in further texts; they are numbered in the order they came."""
+        """Add texts; they are numbered in this order."""
         for text in texts:
             form, sizes = _read(text)
             self._form_of.append(self._forms.setdefault(form, len(self._forms)))
             self._sizes.append(sizes)
 
     def similarity(self, text: str, numbers: Any) -> Any:
-        """How near the numbers of this text are to those of each of these: from 0 to 1."""
+        """The similarity of the numbers of this text to those of each of these, from 0 to 1."""
         form, sizes = _read(text)
         near = np.zeros(len(numbers))
         same = np.flatnonzero(np.array(self._form_of)[numbers] == self._forms.get(form, -1))
@@ -45,7 +45,7 @@ class NumberIndex:
         return near
 
     def among(self, numbers: Any) -> Any:
-        """How near the numbers of these texts are to each other."""
+        """The similarities of the numbers of these texts to each other."""
         near = np.zeros((len(numbers), len(numbers)))
         forms = np.array(self._form_of)[numbers]
         order = np.argsort(forms, kind="stable")
@@ -59,7 +59,7 @@ class NumberIndex:
 
 
 def _read(text: str) -> tuple[str, Any]:
-    """What is written around the numbers, and how large each of them is."""
+    """The text around the numbers, and the logarithms of the numbers."""
     read = text[:_CHARACTERS_READ].lower()
     sizes = np.log1p([float(number[:_DIGITS_READ]) for number in _NUMBER.findall(read)])
     return _NUMBER.sub("0", read), sizes
@@ -72,17 +72,17 @@ def _nearness(some: Any, others: Any) -> Any:
 _SHORTEST, _LONGEST = 2, 5
 _DIMENSIONS = 4096
 _CHARACTERS_READ = 2000
-# Over which distance the resemblance of the writing fades, at least: farther where even the nearest tasks are far.
+# The least distance over which similarity fades; it is larger where even the nearest tasks are far.
 _LEAST_REACH = 0.125
-# How many texts are looked at to say how far the nearest are; fewer do not tell.
+# The sample for the distance of the nearest texts; fewer texts do not tell.
 _SAMPLED = 200
 _BY_RARITY = 0.3
-# A row takes 16 KB, and many agents have met few tasks.
+# A row takes 16 KB, and many agents have few tasks.
 _LEAST_ROOM = 16
 
 
 class TextIndex:
-    """The writing of many texts, as far as it is needed to compare them; texts can only be added."""
+    """The n-gram vectors of many texts; texts can only be added."""
 
     def __init__(self) -> None:
         self._ngrams = np.zeros((0, _DIMENSIONS), dtype=np.float32)
@@ -97,7 +97,7 @@ class TextIndex:
         return self._used
 
     def add(self, texts: Sequence[str]) -> None:
-        """Take in further texts; they are numbered in the order they came."""
+        """Add texts; they are numbered in this order."""
         self._reserve(len(texts))
         for text in texts:
             row = ngrams_of(text)
@@ -107,20 +107,20 @@ class TextIndex:
         self._weigh()
 
     def similarity(self, text: str) -> Any:
-        """How alike each text is to this one: from 0 to 1."""
+        """The similarity of each text to this one, from 0 to 1."""
         row, rows = ngrams_of(text), self._ngrams[: self._used]
         weighted = row * self._weights
         length = float(np.linalg.norm(weighted)) or 1.0
         return _combined(rows @ (weighted * self._weights) / (self._lengths * length), rows @ row, self._reach)
 
     def among(self, numbers: Any) -> Any:
-        """How alike these texts are among each other."""
+        """The similarities of these texts to each other."""
         rows = self._ngrams[numbers]
         weighted = rows * self._weights / self._lengths[numbers][:, None]
         return _combined(weighted @ weighted.T, rows @ rows.T, self._reach)
 
     def _weigh(self) -> None:
-        """What each piece is worth: the fewer texts have it, the more; weighed anew as the texts become more."""
+        """Weight each n-gram by its inverse document frequency, again whenever there are a tenth more texts."""
         if self._used >= 1.1 * self._weighed_at:
             self._weighed_at = self._used
             self._weights = np.log((1 + self._used) / (1 + self._having)).astype(np.float32)
@@ -128,7 +128,7 @@ class TextIndex:
             self._reach = _reach(self._ngrams[: self._used])
         known = len(self._lengths)
         lengths = np.linalg.norm(self._ngrams[known : self._used] * self._weights, axis=1)
-        # What has nothing that others lack resembles nothing by it.
+        # A text without any rare n-gram has no weighted similarity.
         self._lengths = np.concatenate([self._lengths, np.where(lengths > 0, lengths, np.inf)])
 
     def _reserve(self, more: int) -> None:
@@ -138,20 +138,20 @@ class TextIndex:
 
 
 def _combined(covariances: Any, written: Any, reach: float) -> Any:
-    """A part of it by what is rare, which reaches far, and the rest by the whole writing, which is near or not."""
+    """The similarity from the weighted n-grams and from the plain ones, of which the latter fades with distance."""
     near = np.exp((np.minimum(written, 1) - 1) / reach)
     return _BY_RARITY * np.clip(covariances, 0, 1) + (1 - _BY_RARITY) * near
 
 
 def some_of(these: Any, most: int) -> Any:
-    """Some of an array, spread over all of it."""
+    """A sample of an array, evenly spaced."""
     return these[np.linspace(0, len(these) - 1, min(most, len(these))).astype(int)]
 
 
 def _reach(rows: Any) -> float:
-    """The distance at which the nearest text usually is, since beyond it nothing could be learned from another.
+    """The distance over which similarity fades: that of the nearest text on average.
 
-    Names of files have near relatives; questions in plain words are all far from each other, and of one kind still.
+    File names have near relatives; questions in prose are all far from each other, also those of one kind.
     """
     if len(rows) < _SAMPLED:
         return _LEAST_REACH
@@ -162,7 +162,7 @@ def _reach(rows: Any) -> float:
 
 
 def ngrams_of(text: str) -> Any:
-    """The pieces of two to five letters of the words, each counted less the more often it comes; of length 1."""
+    """The vector of the character n-grams of the words (two to five characters), of length one."""
     counted: Counter[str] = Counter()
     for word in text[:_CHARACTERS_READ].lower().split():
         padded = f" {word} "

@@ -1,4 +1,4 @@
-"""Validation: what an agent may learn, and how the words for success and failure are read."""
+"""Validation: what an agent may learn, and the words for success and failure."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ _FAILURE = frozenset(
     ]
 )
 _SIGNS = dict.fromkeys("✓✔✅👍", True) | dict.fromkeys("✗✘❌👎", False)
-# What stands around a word without changing it.
+# Characters around a word that do not change it.
 _AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
 _SEPARATORS = re.compile(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object, subject: str = "learn", field: str = "outcome") -> bool:
-    """Whether an outcome is a success: a bool, 1 or 0, or one of the words or signs for either in any case."""
-    # A bool of NumPy is none of Python's.
+    """Whether an outcome is a success: a bool, 1 or 0, or one of the words or signs, in any case."""
+    # NumPy has bools of its own.
     if (isinstance(outcome, Real) or type(outcome).__name__ in ("bool", "bool_")) and outcome in (0, 1):
         return bool(outcome)
     told = outcome.value if isinstance(outcome, Enum) else outcome
@@ -97,7 +97,7 @@ def parsed_outcome(outcome: object, subject: str = "learn", field: str = "outcom
 
 @lru_cache(maxsize=256)
 def _read(text: str) -> bool | None:
-    """What a text tells, where its word and its signs all tell the same."""
+    """The result in a text, if its word and its signs agree."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'").casefold()
     verdicts: set[bool | None] = {_SIGNS[sign] for sign in plain if sign in _SIGNS}
     word = _SEPARATORS.sub(" ", "".join(sign for sign in plain if sign not in _SIGNS).strip(_AROUND))
@@ -107,13 +107,13 @@ def _read(text: str) -> bool | None:
 
 
 class ScopeValidator:
-    """Decides whether an agent may learn something; without any scopes, every agent may learn everything."""
+    """Checks whether an agent may learn something; without any scopes, every agent may learn everything."""
 
     def __init__(self, scopes: Mapping[str, MemoryScope] | None = None) -> None:
         self.scopes = _checked_scopes(scopes or {})
 
     def scope_of(self, agent: str) -> MemoryScope:
-        """The scope of an agent: its own, an unlimited one where there are none at all, or an error."""
+        """The scope of an agent; an unlimited one without any scopes, otherwise an error."""
         if agent in self.scopes:
             return self.scopes[agent]
         if not self.scopes:
@@ -123,7 +123,7 @@ class ScopeValidator:
         )
 
     def readable_scope(self, agent: str) -> MemoryScope:
-        """From whom an agent reads: what it inherits, as far as those agents share it with it."""
+        """The agents from which an agent reads: those it inherits from, if they share with it."""
         own = self.scopes.get(agent) or MemoryScope(agent_name=agent)
         spelled = {same_name(name): name for name in self.scopes} if own.inherit_from else {}
         named = (spelled.get(same_name(name)) for name in own.inherit_from)
@@ -131,7 +131,7 @@ class ScopeValidator:
         return MemoryScope(agent_name=agent, inherit_from=sharing)
 
     def require(self, agent: str, domain: str | None, text: str = "") -> MemoryScope:
-        """The agent's scope, if it may learn in this domain; without one, if the text is of none it must not learn."""
+        """The agent's scope, if it may learn in this domain, or without a domain from this text."""
         scope = self.scope_of(agent)
         if domain is not None and checked_prose("learn", "domain", domain).strip():
             self._require_domain(scope, domain)
@@ -146,7 +146,7 @@ class ScopeValidator:
             raise _refusal(domain, f"is none of what {scope.agent_name!r} can learn: {', '.join(scope.can_learn)}")
 
     def _require_text(self, scope: MemoryScope, text: str) -> None:
-        """A text that names a forbidden domain, and no allowed one, is of that domain."""
+        """Refuse a text that names a forbidden domain and no allowed one."""
         if not scope.cannot_learn:
             return
         words = set(stored_terms(text))
@@ -163,7 +163,7 @@ def _unlimited(agent: str) -> MemoryScope:
 
 
 def _refusal(value: str, reason: str) -> ScopeViolationError:
-    # The refusal is audited, and cuts what it quotes: a secret that was cut could not be told any more.
+    # The error truncates what it quotes: a truncated secret would not be recognised in the audit.
     return ScopeViolationError("learn", "domain", redact_text(value).text, reason)
 
 

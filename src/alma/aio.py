@@ -1,4 +1,4 @@
-"""AsyncALMA: the methods of ALMA for asynchronous programs, each run on a worker thread."""
+"""AsyncALMA: the methods of ALMA for asynchronous programs, run on worker threads."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 
 
 class AsyncALMA:
-    """The same memory, awaited: `await memory.retrieve(…)`, `await memory.learn(…)`.
+    """ALMA with awaitable methods: `await memory.retrieve(…)`, `await memory.learn(…)`.
 
-    Every method of ALMA is here under its name and with its arguments; its attributes are here as they are.
+    Every method has the name and the arguments of ALMA's; attributes are the same objects.
     """
 
     alma: ALMA
@@ -77,7 +77,7 @@ class AsyncALMA:
 
 
 class _Handover:
-    """A memory on its way from the thread that opens it to whoever awaits it, and closed if nobody does any more."""
+    """Passes an opened memory from its thread to the awaiting task, or closes it if that was cancelled."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -85,7 +85,7 @@ class _Handover:
         self._is_given_up = False
 
     def bring(self, memory: ALMA) -> ALMA:
-        """Hand a memory over."""
+        """Pass the memory."""
         with self._lock:
             self._brought = memory
             if self._is_given_up:
@@ -93,7 +93,7 @@ class _Handover:
         return memory
 
     def give_up(self) -> None:
-        """Say that nobody waits; a thread cannot be stopped, so what it opens is closed, now or then."""
+        """The task was cancelled: close the memory, now or when it is open."""
         with self._lock:
             self._is_given_up = True
             if self._brought is not None:

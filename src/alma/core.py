@@ -1,11 +1,11 @@
-"""ALMA: the facade; each method says what it does and leaves the doing to a service."""
+"""ALMA, the facade: each method delegates to a service."""
 
 from __future__ import annotations
 
 import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("alma.core")
 
 DEFAULT_PROJECT = "default"
-# The documented words for where something comes from, and whose words these are.
+# The provenance of the documented sources.
 _SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correction": "user", "inferred": "agent"}
 
 T = TypeVar("T", bound=Record)
@@ -70,7 +70,7 @@ _PROTOCOL = "a LearningProtocol, as LearningProtocol(storage, engine.embedder, e
 
 
 class ALMA(Closeable):
-    """A project's memory: hands an agent what is worth knowing before a task, and learns from what happened after it.
+    """A project's memory: retrieves what is worth knowing before a task, and learns from its outcome.
 
     Open one with `from_config` or `quickstart`, as a context manager or with `close()` at the end. Threads may share
     it, and any number of processes may work on one store.
@@ -99,7 +99,7 @@ class ALMA(Closeable):
         self.redactor = checked_redactor("alma", redactor)
         self.screen = screen_with(self.redactor)
         if self.redactor is not None and self.redactor is not DEFAULT_REDACTOR:
-            # Reasons do not pass ingest; the default's secrets are taken out of them in any case.
+            # Reasons do not pass ingest; the default redactor is always applied to them.
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
         self.llm = llm
@@ -115,81 +115,81 @@ class ALMA(Closeable):
         self._log_reads = log_reads
         self._expiry_interval_seconds = expiry_interval_seconds
         self._expiry: Expiry | None = None
-        self._lent = False
+        self._is_borrowed = False
 
     @cached_property
     def journal(self) -> Journal:
-        """The general memories of this store: notes, decisions, conversations, and whatever else is remembered."""
+        """The general memories: notes, decisions, conversations and so on."""
         return Journal(self.storage, self.ingest, self.retrieval, redactor=self.redactor, audit=self.audit)
 
     @cached_property
     def sessions(self) -> Sessions:
-        """The sessions of this store: opened, switched, ended and archived."""
+        """The sessions: started, switched, ended and archived."""
         return Sessions(self.storage, screen=self.screen)
 
     @cached_property
     def working(self) -> WorkingMemory:
-        """What each session holds in its context window."""
+        """The contents of each session's context window."""
         return WorkingMemory(self.storage)
 
     @cached_property
     def states(self) -> AgentStates:
-        """Where agents leave off, with an expiry if they want one."""
+        """The saved states of agents, with an optional expiry."""
         return AgentStates(self.storage, self.screen)
 
     @cached_property
     def users(self) -> Users:
-        """The people this store knows, with their profiles."""
+        """The user profiles."""
         return Users(self.storage, self.screen)
 
     @cached_property
     def projects(self) -> Projects:
-        """The projects of this store."""
+        """The projects."""
         return Projects(self.storage, self.screen)
 
     @cached_property
     def settings(self) -> SystemSettings:
-        """The documented settings, for all and per user."""
+        """The documented settings, for all users and for each."""
         return SystemSettings(self.storage)
 
     @cached_property
     def relationships(self) -> Relationships:
-        """How general memories are related, and the ways from one to another."""
+        """The relationships of general memories, and paths between them."""
         return Relationships(self.storage, self.screen, self.ingest.facts.detected)
 
     @cached_property
     def facts(self) -> FactRelations:
-        """How facts and preferences are related: what replaces, denies or repeats what."""
+        """The relations of facts and preferences: supersedes, contradicts, same."""
         return FactRelations(self.storage)
 
     @property
     def judge(self) -> Judge:
-        """What tells whether two texts say the same, or one replaces or denies the other."""
+        """The judge that compares two texts."""
         return self.ingest.judging()
 
     @cached_property
     def patterns(self) -> Patterns:
-        """What recurs in a project, and in others like it."""
+        """Recurring patterns of this project and similar ones."""
         return Patterns(self.storage, self.embedder, self.writer)
 
     @cached_property
     def gaps(self) -> ContextGaps:
-        """What a project does not know yet."""
+        """Gaps in the knowledge of a project."""
         return ContextGaps(self.storage)
 
     @cached_property
     def history(self) -> History:
-        """Every version of every memory, and what was known at any time."""
+        """The versions of every memory, and the state at any time."""
         return History(self.storage, self.embedder)
 
     @cached_property
     def audit(self) -> AuditTrail:
-        """Who did what, in chains that show whether a row was changed."""
+        """The audit log, in hash chains that reveal changes."""
         return AuditTrail(self.storage, log_reads=self._log_reads, mask=masking(self.redactor))
 
     @property
     def scopes(self) -> dict[str, MemoryScope]:
-        """What each agent may learn and with whom it shares, by its name; what is changed here holds at once."""
+        """What each agent may learn and with whom it shares, by its name; changes take effect at once."""
         return self.learning.validator.scopes
 
     @scopes.setter
@@ -198,7 +198,7 @@ class ALMA(Closeable):
 
     @property
     def embedder(self) -> EmbeddingProvider:
-        """What turns text into vectors here."""
+        """The embedding provider."""
         return self.retrieval.embedder
 
     # ------------------------------------------------------------------ opening and closing
@@ -207,7 +207,7 @@ class ALMA(Closeable):
     def from_config(
         cls, path: str | Path = ".alma/config.yaml", *, redactor: Redactor | None = DEFAULT_REDACTOR
     ) -> Self:
-        """The memory that a configuration file describes; a redactor that is given takes the place of its own."""
+        """Open the memory that a configuration file describes; a given redactor replaces the configured one."""
         from alma.bootstrap import parts_of_file
 
         return cls._of(parts_of_file(path), redactor)
@@ -221,11 +221,11 @@ class ALMA(Closeable):
         redactor: Redactor | None = DEFAULT_REDACTOR,
         **settings: Any,
     ) -> Self:
-        """A memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
+        """Open a memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
         `path` is a file, a folder for it, or the URL of a store. `settings` are the keys of a configuration, as
-        `embedding_provider="mock"` or `agents={…}`; without a path they may also say where the store is. `redactor`
-        is what takes secrets out of everything that is written, and None lets them pass.
+        `embedding_provider="mock"` or `agents={…}`; without a path they may also name the store. `redactor` removes
+        secrets from everything that is written; None disables it.
         """
         from alma.bootstrap import parts_at
 
@@ -251,28 +251,28 @@ class ALMA(Closeable):
         """The memory of another project in the same store; it is open for as long as this one is."""
         if project_id == self.project_id:
             return self
-        # Made before it is shared: a journal of the other's own would be closed by nobody.
+        # Created before it is shared, so that this memory closes it.
         _ = self.journal
         other = copy.copy(self)
         other.project_id = checked_name("alma", "project_id", project_id)
-        other._lent = True
+        other._is_borrowed = True
         return other
 
     def start_expiry(self) -> None:
-        """Remove what is past its end in the background, until `stop_expiry` or `close`; services do so."""
+        """Remove expired rows in the background, until `stop_expiry` or `close`; services do so."""
         if self._expiry is None and self._expiry_interval_seconds:
             self._expiry = Expiry(self.storage, self.archive, self._expiry_interval_seconds)
             self._expiry.start()
 
     def stop_expiry(self) -> None:
-        """End what `start_expiry` began."""
+        """Stop what `start_expiry` started."""
         expiry, self._expiry = self._expiry, None
         if expiry is not None:
             expiry.stop()
 
     def close(self) -> None:
-        """Release the store and its index; closing twice is fine."""
-        if self._lent:
+        """Close the store and its index; closing twice is fine."""
+        if self._is_borrowed:
             return
         self.stop_expiry()
         if "journal" in self.__dict__:
@@ -284,16 +284,42 @@ class ALMA(Closeable):
     # ------------------------------------------------------------------ before a task
 
     def retrieve(
-        self, task: str, agent: str, user_id: str | None = None, top_k: int = 5, **options: Any
+        self,
+        task: str,
+        agent: str,
+        user_id: str | None = None,
+        top_k: int = 5,
+        *,
+        session_id: str | None = None,
+        kinds: Iterable[type[Record] | str] | None = None,
+        now: datetime | None = None,
+        bypass_cache: bool = False,
+        include_shared: bool = True,
+        memories_within: Scope | None = None,
+        weak: bool = False,
     ) -> MemorySlice:
         """The few memories worth knowing for this task, which `to_prompt()` turns into text.
 
-        `options` are those of the engine: session_id, kinds, now, bypass_cache, include_shared, and
-        `weak`, which hands over what is only weakly relevant as well.
+        `kinds` limits the kinds, and `now` is the time of the task. `memories_within` is where general memories are
+        searched. `weak` includes weakly relevant memories.
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
-        retrieved = self.retrieval.retrieve(task, agent, self.project_id, user_id, top_k, scope, **options)
+        retrieved = self.retrieval.retrieve(
+            task,
+            agent,
+            self.project_id,
+            user_id,
+            top_k,
+            scope,
+            bypass_cache,
+            include_shared,
+            session_id=session_id,
+            kinds=kinds,
+            now=now,
+            memories_within=memories_within,
+            weak=weak,
+        )
         found = with_sources(with_contradictions(retrieved))
         self.ingest.served(found, agent, self.scope(agent))
         if self._log_reads:
@@ -312,29 +338,29 @@ class ALMA(Closeable):
     def recommend(
         self, task: str, agent: str, among: Sequence[str] | None = None, *, explore: bool = False
     ) -> Recommendation:
-        """Which strategy to use for a task: the one that did best on tasks like it, with the evidence.
+        """Which strategy to use for a task: the one that did best on similar tasks, with the evidence.
 
-        Its `strategy` is None, with a reason and the nearest that is known, where nothing was tried on such a task.
-        `among` limits the choice to these strategies. With `explore=True`, evidence from tasks further away is good
-        enough, and one of `among` that was hardly tried gets its turn.
+        Its `strategy` is None, with a reason and the nearest evidence, if nothing was tried on such a task. `among`
+        limits the choice to these strategies. With `explore=True`, less similar tasks count as well, and a hardly tried
+        one of `among` gets its turn.
         """
         scope = self._readable(agent)
         return self.learning.recommender.recommend(checked_task(task), scope, among, explore=explore)
 
     def assess(self, task: str, agent: str, strategies: Sequence[str]) -> Sequence[Assessed]:
-        """What to expect of each of these strategies at a task, in the order asked for, with the evidence."""
+        """The expected success of each of these strategies at a task, in the given order, with the evidence."""
         return self.learning.recommender.assess(checked_task(task), self._readable(agent), strategies)[0]
 
     def evidence(self, heuristic_id: str, agent: str) -> HeuristicEvidence:
-        """The ids of all outcomes for and against a heuristic; the heuristic itself names the newest of them."""
+        """The ids of all outcomes for and against a heuristic; the heuristic itself has only the newest."""
         return evidence_of(self.storage, heuristic_id, self._readable(agent))
 
     # ------------------------------------------------------------------ after a task
 
     def not_the_same(self, heuristic_id: str, strategy: str, agent: str, by: Attribution = ANONYMOUS) -> list[str]:
-        """Say that a strategy is not that of a rule which counts it: its outcomes become a lesson of their own.
+        """Say that a strategy is not that of a rule which counts it: its outcomes become another lesson.
 
-        Returns their ids. The rule counts what is left, and takes that strategy in no more.
+        Returns their ids. The rule counts what is left, and does not count that strategy again.
         """
         return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
 
@@ -354,8 +380,8 @@ class ALMA(Closeable):
     ) -> Learned:
         """Remember how a task went, and what that teaches once it happened often enough.
 
-        `task_type` is the domain that the agent's scope allows or forbids. `embedding` is the vector of the task, for
-        callers who have it already. The answer is true, and has the outcome's fields.
+        `task_type` is the domain that the agent's scope allows or forbids. `embedding` is the vector of the task, if
+        the caller has it. The result is true, and has the outcome's fields.
         """
         learned = self.learning.learn(
             Execution(
@@ -395,11 +421,11 @@ class ALMA(Closeable):
     ) -> UserPreference:
         """Remember how a user wants things done.
 
-        It is compared with what the user wished before: the same in other words counts, and of what contradicts it the
-        newest holds. `supersedes` are the ids of wishes that it takes the place of in any case.
+        It is compared with the user's other preferences: the same in other words is counted, and of contradicting ones
+        the newest holds. `supersedes` are the ids of preferences that it replaces in any case.
         """
         made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
-        return self._let_in(made, Attribution(user_id=made.user_id), source, supersedes)
+        return self._ingested(made, Attribution(user_id=made.user_id), source, supersedes)
 
     def add_domain_knowledge(
         self,
@@ -412,29 +438,29 @@ class ALMA(Closeable):
     ) -> DomainKnowledge:
         """Remember a fact, if the agent may learn in this domain.
 
-        It is compared with the nearest facts of the agent in this project: the same in other words counts, and of what
-        it replaces or contradicts the newest holds. `supersedes` are the ids of facts that it replaces in any case.
+        It is compared with the nearest facts of the agent in this project: the same in other words is counted, and of
+        contradicting ones the newest holds. `supersedes` are the ids of facts that it replaces in any case.
         """
-        # Without a domain nobody could say whether the agent may learn it.
+        # Without a domain, no scope could be checked.
         agent, domain = self._agent(agent), checked_name("alma", "domain", domain)
         self.learning.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
         made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
-        return self._let_in(made, Attribution(agent=agent), source, supersedes)
+        return self._ingested(made, Attribution(agent=agent), source, supersedes)
 
-    def _let_in(self, made: T, by: Attribution, source: str, supersedes: str | Iterable[str] = ()) -> T:
-        """What became of a record after ingest: itself, without secrets, or the one that says the same already.
+    def _ingested(self, made: T, by: Attribution, source: str, supersedes: str | Iterable[str] = ()) -> T:
+        """The record after ingest: without secrets, or the stored one that says the same.
 
-        Its metadata tell, only here, what was masked, and of one that is quarantined why and where it waits.
+        The metadata of the result name what was masked, and why and where it is quarantined.
         """
         replaced = checked_names(made.spec.kind, "supersedes", supersedes)
         written = self.ingest.save(made, by, _SOURCES.get(source, source), replaced)
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
-        told: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
+        notes: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
         if kept is None:
-            # What is quarantined is in the archive alone.
-            told |= {"quarantined": written.reason, "archive_id": written.archive_id}
+            # A quarantined record is only in the archive.
+            notes |= {"quarantined": written.reason, "archive_id": written.archive_id}
             kept = self.ingest.clean(made)[0]
-        said = {name: value for name, value in told.items() if value}
+        said = {name: value for name, value in notes.items() if value}
         return kept.replace(metadata={**kept.values()["metadata"], **said}) if said else kept
 
     def distinguish(
@@ -447,9 +473,9 @@ class ALMA(Closeable):
         by: Attribution = ANONYMOUS,
         where: Predicate = EVERYTHING,
     ) -> Distinguished:
-        """Say that two facts are not the same, and that neither replaces or denies the other; it is remembered.
+        """Say that two facts are different, and that neither replaces or contradicts the other; this is remembered.
 
-        What was counted as saying the same is a memory of its own again.
+        A fact that was counted as the same is restored.
         """
 
         def distinguish(tx: Transaction) -> Distinguished:
@@ -474,10 +500,10 @@ class ALMA(Closeable):
         *,
         dry_run: bool = False,
     ) -> Forgotten:
-        """Forget outcomes older than that and heuristics trusted less than that; returns how many memories.
+        """Forget outcomes older than that and heuristics with less confidence; returns how many memories.
 
-        They are in the archive, from where `restore` brings them back, until `purge` deletes them for good. The
-        number's `items` say which they are and why; with `dry_run`, which they would be, and nothing is forgotten.
+        They are archived, from where `restore` brings them back until `purge` deletes them for good. The `items` of the
+        result say which and why; with `dry_run` nothing is forgotten.
         """
         scope = self.scope(None if agent is None else self._agent(agent))
         by = Attribution(agent=agent)
@@ -486,29 +512,28 @@ class ALMA(Closeable):
         return forgotten
 
     def restore(self, ids: str | Iterable[str], user_id: str | None = None) -> list[Record]:
-        """Bring forgotten, archived, merged or quarantined memories of this project back, by their ids.
+        """Restore forgotten, archived, merged or quarantined memories of this project, by their ids.
 
         Preferences belong to no project: with `user_id`, those of this user.
         """
-        return self.archive.restore(ids, *self._put_away(user_id))
+        return self.archive.restore(ids, *self._archived_scope(user_id))
 
     def purge(self, retention_days: float = 30, user_id: str | None = None) -> int:
-        """Delete for good what was put away or softly deleted longer ago than that; returns how many memories.
+        """Delete for good what was archived or softly deleted longer ago than that; returns how many memories.
 
-        Their text is then left nowhere: not in versions, vectors or the files of the store.
-
-        With `user_id`, of this user's preferences, which belong to no project.
+        Their text is then left nowhere: not in versions, vectors or the files of the store. With `user_id`, of this
+        user's preferences, which belong to no project.
         """
-        scope, by, cls = self._put_away(user_id)
+        scope, by, cls = self._archived_scope(user_id)
         return self.archive.purge(_days("retention_days", retention_days), scope, by, cls)
 
-    def _put_away(self, user_id: str | None) -> tuple[Scope, Attribution, type[Record] | None]:
+    def _archived_scope(self, user_id: str | None) -> tuple[Scope, Attribution, type[Record] | None]:
         if user_id is None:
             return self.scope(), Attribution(), None
         return Scope(user_id=user_id), Attribution(user_id=user_id), UserPreference
 
     def get_stats(self, agent: str | None = None) -> dict[str, Any]:
-        """How many memories of each kind there are, of one agent or of all."""
+        """The number of memories of each kind, of one agent or of all."""
         return self.storage.get_stats(self.project_id, None if agent is None else self._agent(agent))
 
     def scope(self, agent: str | None = None) -> Scope:
@@ -516,12 +541,12 @@ class ALMA(Closeable):
         return Scope(project_id=self.project_id, agent=agent)
 
     def _readable(self, agent: str) -> Scope:
-        """What an agent reads: its own, and what others share with it."""
+        """What an agent reads: its own memories, and those that others share with it."""
         scope = self.learning.validator.readable_scope(self._agent(agent))
         return Scope(project_id=self.project_id, agent=tuple(scope.get_readable_agents()))
 
     def _agent(self, name: str) -> str:
-        """The agent's name as the configuration spells it: Helena is helena."""
+        """The agent's name in the spelling of the configuration."""
         checked = checked_name("alma", "agent", name)
         if checked in self.scopes:
             return checked
@@ -529,7 +554,7 @@ class ALMA(Closeable):
 
 
 def checked_memory(owner: str, alma: ALMA) -> ALMA:
-    """The memory that was given."""
+    """The memory, if it is one; otherwise a ValidationError."""
     return checked_part(owner, "alma", alma, ALMA, "a memory, as ALMA.quickstart() opens one")
 
 

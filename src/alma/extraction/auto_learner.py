@@ -167,7 +167,7 @@ class AutoLearner:
 
     def _require_storable(self, fact: ExtractedFact, source: str, place: _Place) -> None:
         self._require_scope(fact, place)
-        reason = self._suspicion(self._tried(fact, place), source)
+        reason = self._injection_reason(self._tried(fact, place), source)
         if reason is not None:
             raise _quarantined(reason)
 
@@ -176,7 +176,7 @@ class AutoLearner:
             text = f"{fact.task or ''} {fact.strategy or fact.content}"
             self._alma.learning.validator.require(place.agent, self._domain(fact, place.agent), text)
 
-    def _suspicion(self, tried: Outcome, source: str) -> str | None:
+    def _injection_reason(self, tried: Outcome, source: str) -> str | None:
         return None if source in (BY_USER, BY_AGENT) else self._alma.ingest.injection_reason(tried, source)
 
     def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
@@ -200,7 +200,7 @@ class AutoLearner:
         tried = self._tried(fact, place)
         if source != BY_USER and not _is_report(fact, place) and self._was_served(tried):
             raise _NotLearned("it only repeats what the agent was handed a moment ago")
-        reason = self._suspicion(tried, source)
+        reason = self._injection_reason(tried, source)
         if reason is not None:
             self._require_scope(fact, place)
             self._alma.ingest.save(tried, Attribution(agent=place.agent), source)

@@ -160,14 +160,14 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
     def command(**given: Any) -> None:
         config, store, as_json = given.pop("_config"), given.pop("_store"), given.pop("_as_json")
         confirmed = given.pop("_confirmed", True)
-        asked = arguments(fields, given)
-        _confirm(operation, asked, confirmed)
+        request = arguments(fields, given)
+        _confirm(operation, request, confirmed)
         must_exist = operation.right in (Right.READ, Right.DELETE, Right.ADMIN)
         try:
             # Before a store is opened or created.
-            parsed = operation.parsed(asked)
+            parsed = operation.parsed(request)
             with (
-                open_memory(config, store, asked.get("project_id"), must_exist=must_exist) as memory,
+                open_memory(config, store, request.get("project_id"), must_exist=must_exist) as memory,
                 progress_of(operation.name.replace("_", " ")) as progress,
             ):
                 result = operation.perform(Caller(memory, progress=progress), parsed)
@@ -179,7 +179,7 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
         if as_json:
             show_json(to_json(result))
         else:
-            show_result(operation, to_json(result), asked)
+            show_result(operation, to_json(result), request)
 
     parameters = [*parameters_of(fields, positional), *_common(operation, fields)]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -203,10 +203,10 @@ def _is_final(operation: AnyOperation) -> bool:
     return operation.destructive and operation.right is Right.ADMIN
 
 
-def _confirm(operation: AnyOperation, asked: Mapping[str, Any], confirmed: bool) -> None:
+def _confirm(operation: AnyOperation, request: Mapping[str, Any], confirmed: bool) -> None:
     """Ask before a permanent deletion; programs use --yes."""
-    final = _is_final(operation) or bool(asked.get("hard"))
-    if confirmed or not final or asked.get("dry_run"):
+    final = _is_final(operation) or bool(request.get("hard"))
+    if confirmed or not final or request.get("dry_run"):
         return
     if not sys.stdin.isatty():
         raise ConfigurationError("this deletes permanently: add --yes to confirm")

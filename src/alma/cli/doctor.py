@@ -222,18 +222,18 @@ def _judge(file: Path | None) -> Check:
         judge = judge_of_file(file)
     except ALMAError as exc:
         return Check("judge", "fail", str(exc), "correct judge and llm in the configuration")
-    asked = ""
+    prefix = ""
     if isinstance(judge, LLMJudge):
-        asked, judge = f"{judge.name} (not asked now), and where it does not answer, ", judge.fallback
+        prefix, judge = f"{judge.name} (not asked now), and where it does not answer, ", judge.fallback
     begun = time.perf_counter()
     judge.compare([(_PROBE, "Does everything work?")])
     took = (time.perf_counter() - begun) * 1000
     if not isinstance(judge, FallbackJudge):
-        return Check("judge", "ok", f"{asked}{judge.name}: only equal texts are the same, as configured")
+        return Check("judge", "ok", f"{prefix}{judge.name}: only equal texts are the same, as configured")
     if judge.problem is not None:
-        said = f"{asked}{judge.name}: only equal texts are the same, because the model does not load: {judge.problem}"
+        said = f"{prefix}{judge.name}: only equal texts are the same, because the model does not load: {judge.problem}"
         return Check("judge", "warn", said, "pip install --force-reinstall --no-deps alma-memory")
-    return Check("judge", "ok", f"{asked}{judge.name}, {judge.megabytes:.0f} MB, first pair in {took:,.0f} ms")
+    return Check("judge", "ok", f"{prefix}{judge.name}, {judge.megabytes:.0f} MB, first pair in {took:,.0f} ms")
 
 
 def _packages() -> Check:

@@ -22,7 +22,7 @@ from alma.errors import ValidationError
 Schema = Mapping[str, Any]
 
 # Shorter names of common fields.
-_WORDS = {
+_SHORT_NAMES = {
     "project_id": "project",
     "user_id": "user",
     "session_id": "session",
@@ -30,11 +30,11 @@ _WORDS = {
     "strategy_used": "strategy",
 }
 # Option names that every command has.
-_TAKEN = frozenset(("config", "store", "json", "yes", "help"))
+_RESERVED = frozenset(("config", "store", "json", "yes", "help"))
 _NEVER_FIRST = ("project_id", "user_id", "agent")
-_VARIABLES = {"project_id": "ALMA_PROJECT", "user_id": "ALMA_USER"}
+_ENVIRONMENT = {"project_id": "ALMA_PROJECT", "user_id": "ALMA_USER"}
 # Help for fields without a description in their model.
-_SAID = {
+_FIELD_HELP = {
     "types": "One of these types",
     "categories": "One of these categories",
     "tags": "All of these tags",
@@ -70,12 +70,12 @@ _SAID = {
     "max_tokens": "Maximum number of tokens",
 }
 # The same for the fields of a filter, and for single items.
-_SAID_OF_A_FILTER = {
+_FILTER_HELP = {
     "user_id": "Of this user",
     "project_id": "Of this project",
     "session_id": "Of this session",
 }
-_SAID_OF_ONE = {"tags": "A tag", "layers": "A layer: session, project, global or temporal"}
+_ITEM_HELP = {"tags": "A tag", "layers": "A layer: session, project, global or temporal"}
 _TEXT_SOURCE = "-"
 _FILE_MARK = "@"
 _ANY_SCALAR = "scalar"
@@ -116,8 +116,8 @@ class Field:
     def word(self) -> str:
         """The option name."""
         last = self.path[-1]
-        plain = _singular(last) if self.several else _WORDS.get(last, last)
-        if plain in _TAKEN:
+        plain = _singular(last) if self.several else _SHORT_NAMES.get(last, last)
+        if plain in _RESERVED:
             plain = f"{plain}-{'json' if self.form is Form.JSON else 'value'}"
         return f"{self.prefix}{plain}".replace("_", "-")
 
@@ -277,7 +277,7 @@ def _option(field: Field) -> Any:
     word = f"--{field.word}"
     if field.form is Form.FLAG and field.default is not False:
         word = f"{word}/--no-{field.word}"
-    variable = _VARIABLES.get(field.path[-1]) if len(field.path) == 1 else None
+    variable = _ENVIRONMENT.get(field.path[-1]) if len(field.path) == 1 else None
     if field.path == ("agent",) and field.required:
         variable = "ALMA_AGENT"
     help_text = f"{_help(field)}{_default(field)}"
@@ -297,24 +297,24 @@ def _metavar(field: Field) -> str | None:
     if field.form is Form.FLAG or field.choices:
         return None
     names = {Form.WHOLE: "N", Form.NUMBER: "X", Form.MOMENT: "TIME", Form.JSON: "JSON"}
-    return names.get(field.form, "NAME" if field.word in _WORDS.values() or field.word == "agent" else "TEXT")
+    return names.get(field.form, "NAME" if field.word in _SHORT_NAMES.values() or field.word == "agent" else "TEXT")
 
 
-_FIELD = re.compile(rf"\b({'|'.join((*_WORDS, 'ttl_seconds', 'expires_at', 'importance_score'))})\b")
+_FIELD = re.compile(rf"\b({'|'.join((*_SHORT_NAMES, 'ttl_seconds', 'expires_at', 'importance_score'))})\b")
 
 
 def _help(field: Field) -> str:
     last = field.path[-1]
-    nearer = _SAID_OF_A_FILTER if len(field.path) > 1 else _SAID_OF_ONE
-    said = field.help.strip() or nearer.get(last) or _SAID.get(last) or last.replace("_", " ").capitalize()
+    nearer = _FILTER_HELP if len(field.path) > 1 else _ITEM_HELP
+    text = field.help.strip() or nearer.get(last) or _FIELD_HELP.get(last) or last.replace("_", " ").capitalize()
     # Field names in descriptions become option names.
-    said = _FIELD.sub(lambda found: f"--{_WORDS.get(found[0], found[0])}".replace("_", "-"), said)
+    text = _FIELD.sub(lambda found: f"--{_SHORT_NAMES.get(found[0], found[0])}".replace("_", "-"), text)
     if field.form is Form.JSON:
-        return f"{said.rstrip('.')}; JSON, or @FILE."
+        return f"{text.rstrip('.')}; JSON, or @FILE."
     if field.several:
-        among = f", one of {', '.join(field.choices)}" if field.choices and field.choices[0] not in said else ""
-        return f"{said.rstrip('.')}{among}; may be repeated."
-    return said if said.endswith((".", "…")) else f"{said}."
+        among = f", one of {', '.join(field.choices)}" if field.choices and field.choices[0] not in text else ""
+        return f"{text.rstrip('.')}{among}; may be repeated."
+    return text if text.endswith((".", "…")) else f"{text}."
 
 
 def _singular(name: str) -> str:

@@ -10,7 +10,7 @@ from alma.cli.output import cell, console, say, show_card, show_table, warn
 from alma.operations.base import Operation
 
 Json = Mapping[str, Any]
-Shown = Callable[[Json, Json], None]
+Printer = Callable[[Json, Json], None]
 
 # The most informative fields, in order of priority.
 _IDS = ("id", "memory_id", "record_id", "key")
@@ -48,7 +48,7 @@ _FACTS = (
 )
 _TIMES = ("created_at", "updated_at", "started_at", "timestamp", "recorded_at", "archived_at", "at")
 # Rows without these fields are useless; if they do not fit, rows are printed as cards.
-_ENDS = ("source_id", "target_id", "from_memory_id", "to_memory_id", "relation_type", "memory_ids")
+_RELATION_ENDS = ("source_id", "target_id", "from_memory_id", "to_memory_id", "relation_type", "memory_ids")
 _NOISE = frozenset(
     (
         "embedding",
@@ -76,30 +76,34 @@ _KINDS = (
 )
 
 
-def show_result(operation: Operation[Any, Any], result: Json, asked: Json) -> None:
+def show_result(operation: Operation[Any, Any], result: Json, request: Json) -> None:
     """Print the result of an operation."""
     if result.get("degraded"):
         warn(str(result["degraded"]))
-    _SHOWN.get(operation.name, _anything)(result, asked)
+    _PRINTERS.get(operation.name, _print_any)(result, request)
 
 
 # ---------------------------------------------------------------------- before and after a task
 
 
-def _retrieved(result: Json, asked: Json) -> None:
+def _print_retrieved(result: Json, request: Json) -> None:
     if not result["total_items"]:
         say("No relevant memories are stored for this task yet.")
     else:
         say(result["prompt"])
     if result.get("explanations"):
         say("")
-        _explained(result)
-    if asked.get("why_not"):
+        _print_explanations(result)
+    _print_why_not(result, request)
+
+
+def _print_why_not(result: Json, request: Json) -> None:
+    if request.get("why_not"):
         dropped = result.get("why_not")
-        say(f"\n{asked['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
+        say(f"{request['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
 
 
-def _explained(result: Json) -> None:
+def _print_explanations(result: Json) -> None:
     texts = {record["id"]: _text_of(record) for kind in _KINDS for record in result.get(kind, ())}
     say("Why these:")
     for each in result["explanations"]:
@@ -110,7 +114,7 @@ def _explained(result: Json) -> None:
             say(f"       {note}")
 
 
-def _learned(result: Json, asked: Json) -> None:
+def _print_learned(result: Json, request: Json) -> None:
     outcome = result["outcome"]
     say(f"Learned: {'success' if outcome['success'] else 'failure'} with “{outcome['strategy_used']}”")
     lesson, avoided = result.get("heuristic"), result.get("anti_pattern")
@@ -127,7 +131,7 @@ def _learned(result: Json, asked: Json) -> None:
         say(f"Note: {note}")
 
 
-def _recommended(result: Json, asked: Json) -> None:
+def _print_recommended(result: Json, request: Json) -> None:
     if result.get("strategy") is None:
         say(f"No recommendation: {result['reason']}.")
     else:
@@ -139,14 +143,14 @@ def _recommended(result: Json, asked: Json) -> None:
 # ---------------------------------------------------------------------- memories
 
 
-def _remembered(result: Json, asked: Json) -> None:
+def _print_remembered(result: Json, request: Json) -> None:
     memory = result["memory"]
     layers = [name.removeprefix("layer_") for name in memory if name.startswith("layer_") and memory[name]]
     kind = f"{memory.get('memory_type') or 'memory'}, importance {memory.get('importance_score', 0):.2g}"
     say(f"Remembered {memory['id']} ({kind}{', ' + ' and '.join(layers) if layers else ''})")
 
 
-def _found(result: Json, asked: Json) -> None:
+def _print_hits(result: Json, request: Json) -> None:
     if not result["hits"]:
         say("Nothing was found.")
     for number, hit in enumerate(result["hits"], 1):
@@ -155,18 +159,16 @@ def _found(result: Json, asked: Json) -> None:
         facts = [memory.get("memory_type"), *memory.get("tags", ()), cell(memory.get("created_at"))[:10]]
         say(f"{number}. {title}{cell(memory['content'])}")
         say(f"   {memory['id']} · {' · '.join(str(f) for f in facts if f)} · {hit['why']}")
-    if asked.get("why_not"):
-        dropped = result.get("why_not")
-        say(f"{asked['why_not']}: " + (f"{dropped['stage']}: {dropped['reason']}" if dropped else "it is there"))
+    _print_why_not(result, request)
 
 
-def _context(result: Json, asked: Json) -> None:
+def _print_context(result: Json, request: Json) -> None:
     say(result["prompt"] or "No relevant memories are stored yet.")
     if result.get("left_out"):
         warn(f"{result['left_out']} more did not fit; increase --max-tokens")
 
 
-def _stats(result: Json, asked: Json) -> None:
+def _print_stats(result: Json, request: Json) -> None:
     whose = f", agent {result['agent']}" if result.get("agent") else ""
     counts = {name: value for name, value in result["counts"].items() if name.endswith("_count")}
     # The documented total counts learned memories only.
@@ -175,7 +177,7 @@ def _stats(result: Json, asked: Json) -> None:
     show_table(("kind", "memories"), rows, as_json=False, title=cell(f"Project {result['project_id']}{whose}"))
 
 
-def _forgotten(result: Json, asked: Json) -> None:
+def _print_forgotten(result: Json, request: Json) -> None:
     items = result.get("items") or ()
     if items:
         show_table(*_as_table(items), as_json=False)
@@ -190,14 +192,14 @@ def _forgotten(result: Json, asked: Json) -> None:
         say(f"{result['forgotten']} forgotten{back}")
 
 
-def _purged(result: Json, asked: Json) -> None:
+def _print_purged(result: Json, request: Json) -> None:
     say(f"{result['purged']} deleted for good")
 
 
 # ---------------------------------------------------------------------- anything else
 
 
-def _anything(result: Json, asked: Json) -> None:
+def _print_any(result: Json, request: Json) -> None:
     """Scalars as a card, records as cards, lists as tables."""
     facts = {
         name: value for name, value in result.items() if not _is_record(value) and not _is_list(value) and name != _NEXT
@@ -209,7 +211,7 @@ def _anything(result: Json, asked: Json) -> None:
         show_card({name: value for name, value in facts.items() if value not in ("", {})})
     for name, value in result.items():
         if _is_record(value):
-            show_card({key: each for key, each in value.items() if _tells(key, each)}, name.replace("_", " "))
+            show_card({key: each for key, each in value.items() if _is_informative(key, each)}, name.replace("_", " "))
         elif _is_list(value):
             _list(name, value)
     if not result:
@@ -233,8 +235,8 @@ def _list(name: str, value: Sequence[Any]) -> None:
 def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
     """The most informative columns that fit on the screen, and the rows; nested records become id and text."""
     flat = [_flat(row) for row in rows]
-    filled = dict.fromkeys(name for row in flat for name, value in row.items() if _tells(name, value))
-    first = [name for names in (_IDS, _ENDS) for name in names if name in filled]
+    filled = dict.fromkeys(name for row in flat for name, value in row.items() if _is_informative(name, value))
+    first = [name for names in (_IDS, _RELATION_ENDS) for name in names if name in filled]
     wanted = [name for names in (_TEXTS[:7], _FACTS, _TIMES[:1], _TEXTS, _TIMES) for name in names if name in filled]
     room = console().width
     if sum(_BETWEEN + _width(name, flat) for name in first) > room:
@@ -245,7 +247,7 @@ def _as_table(rows: Sequence[Json]) -> tuple[list[str], list[Json]]:
         if needed <= room or not chosen:
             chosen.append(name)
             room -= needed
-    return [name for name in dict.fromkeys([*_IDS, *_ENDS, *_TEXTS, *filled]) if name in chosen], flat
+    return [name for name in dict.fromkeys([*_IDS, *_RELATION_ENDS, *_TEXTS, *filled]) if name in chosen], flat
 
 
 def _flat(row: Json) -> Json:
@@ -262,14 +264,18 @@ def _flat(row: Json) -> Json:
 
 def _width(name: str, rows: Sequence[Json]) -> int:
     longest = max(len(name), *(len(cell(row.get(name))) for row in rows))
-    return longest if name in _IDS or name in _ENDS else min(longest, _TEXT_WIDTH if name in _TEXTS else _FACT_WIDTH)
+    return (
+        longest
+        if name in _IDS or name in _RELATION_ENDS
+        else min(longest, _TEXT_WIDTH if name in _TEXTS else _FACT_WIDTH)
+    )
 
 
 def _shortened(value: Any) -> Any:
     return cell(value, longest=_LONGEST_TEXT) if isinstance(value, str) else value
 
 
-def _tells(name: str, value: object) -> bool:
+def _is_informative(name: str, value: object) -> bool:
     if value is False and name.startswith(("layer_", "is_")):
         return False
     return name not in _NOISE and value not in (None, "", [], {}, ())
@@ -288,14 +294,14 @@ def _text_of(record: Json) -> str:
     return next((str(record[name]) for name in names if record.get(name)), cell(record))
 
 
-_SHOWN: dict[str, Shown] = {
-    "retrieve": _retrieved,
-    "learn": _learned,
-    "recommend": _recommended,
-    "create_memory": _remembered,
-    "search_memories": _found,
-    "get_context": _context,
-    "stats": _stats,
-    "forget": _forgotten,
-    "purge": _purged,
+_PRINTERS: dict[str, Printer] = {
+    "retrieve": _print_retrieved,
+    "learn": _print_learned,
+    "recommend": _print_recommended,
+    "create_memory": _print_remembered,
+    "search_memories": _print_hits,
+    "get_context": _print_context,
+    "stats": _print_stats,
+    "forget": _print_forgotten,
+    "purge": _print_purged,
 }

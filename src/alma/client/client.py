@@ -185,9 +185,9 @@ class AsyncClient:
 
     async def events(self, project_id: str | None = None, since: str | None = None) -> AsyncIterator[MemoryEvent]:
         """A stream of changes from now on, or since the event with this id."""
-        told = self.client.events(project_id, since)
+        events = self.client.events(project_id, since)
         while True:
-            event = await asyncio.to_thread(next, told, None)
+            event = await asyncio.to_thread(next, events, None)
             if event is None:
                 return
             yield event

@@ -83,8 +83,8 @@ class Prompts:
         return GetPromptResult(description=offer.description, messages=[message])
 
     def _before_task(self, caller: Callable[[], Caller], given: Mapping[str, str]) -> str:
-        asked = {name: value for name, value in given.items() if value}
-        found = self._toolbox.operation("alma_retrieve").perform(caller(), asked)
+        arguments = {name: value for name, value in given.items() if value}
+        found = self._toolbox.operation("alma_retrieve").perform(caller(), arguments)
         return (
             f"You are the agent {given['agent']!r}, and this is your task:\n\n{given['task']}\n\n"
             f"{found.prompt or _NOTHING}\n\n"

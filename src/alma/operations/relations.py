@@ -309,8 +309,8 @@ def find_similar_patterns(caller: Caller, request: Similar) -> SimilarPatterns:
         within=caller.visible(request.project_id),
     )
     # Vectors are not part of the result.
-    told = [replace(each, pattern=each.pattern.replace(embedding=None)) for each in found]
-    return SimilarPatterns(patterns=told)
+    shown = [replace(each, pattern=each.pattern.replace(embedding=None)) for each in found]
+    return SimilarPatterns(patterns=shown)
 
 
 class Insights(Input):

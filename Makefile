@@ -4,10 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 
 PORT   ?= 8080
+FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_api.py relations text unit workspace)
 # Each process starts servers of its own, and takes over tests from the others when it has run its own.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check lint types contracts tests coverage api walks bench bench-latency lock clean
+.PHONY: help run example test check test-fast lint types contracts tests coverage api walks bench bench-latency lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -22,6 +23,9 @@ test: $(VENV)/.installed-dev ## set up, start the servers that the tests need, a
 	$(MAKE) --no-print-directory check
 
 check: lint types contracts tests ## what `make test` runs, without setting up
+
+test-fast: lint types ## check style, types and what needs neither a server nor a model, in about a minute
+	$(PYTEST) -m "not slow" $(FAST)
 
 lint: $(VENV)/.installed-dev ## check style and formatting
 	$(BIN)/ruff check

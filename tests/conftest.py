@@ -38,6 +38,20 @@ settings.load_profile("usual")
 
 OpenPostgres = Callable[..., PostgreSQLStorage]
 
+_SLOW_FIXTURES = {"postgres", "plain_postgres", "durable_postgres", "redis_url", "bolt", "local", "embedder", "judge"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts a server or loads a model, so that `make test-fast` leaves it out."""
+    for item in items:
+        values = item.callspec.params.values() if hasattr(item, "callspec") else ()
+        if _SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ())) or "postgresql" in map(_text, values):
+            item.add_marker("slow")
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
+
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[PostgresServer]:

@@ -17,7 +17,7 @@ from tests.faults.processes import Worker, said_by_killed_writers, tell_to_go_on
 from tests.faults.records import SHARED, a_heuristic
 from tests.faults.stores import opened, sqlite_address
 
-ROUNDS = 27
+ROUNDS = 15
 LONGEST_LIFE_SECONDS = 0.04
 OPENINGS = 12
 LONGEST_OPENING_SECONDS = 0.05

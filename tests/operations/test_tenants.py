@@ -17,6 +17,8 @@ from alma.operations.access import Caller, Grant
 from alma.operations.base import code_of, to_json
 from tests.support.tenants import EVERY_OPERATION, Json, Tenant, damage, done_by, live, read
 
+pytestmark = pytest.mark.slow
+
 PAIRS = {
     "projects": (Grant(project_id="atlantis"), Grant(project_id="babylon"), {}, {}),
     "users": (Grant(user_id="ana"), Grant(user_id="bob"), {"user": "ana"}, {"user": "bob"}),

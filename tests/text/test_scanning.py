@@ -29,6 +29,8 @@ from alma.text.timeexpr import find, resolve
 from alma.text.tokens import query_terms, terms
 from tests.support.hostile import UNITS, mixed, noise, repeated
 
+pytestmark = pytest.mark.slow
+
 # Linear scanners take up to thirty on an idle machine, quadratic ones hundreds at the large size.
 MAX_MICROSECONDS_PER_CHARACTER = 90
 SMALL, LARGE, HUGE = 2_500, 20_000, 1 << 20

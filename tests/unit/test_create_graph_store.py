@@ -27,6 +27,8 @@ from alma.model.query import Compare
 from alma.model.scope import Scope
 from tests.support.bolt import BoltServer
 
+pytestmark = pytest.mark.slow
+
 
 def test_an_unknown_word_is_an_error_that_names_the_choices() -> None:
     with pytest.raises(

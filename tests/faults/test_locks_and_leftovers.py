@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from alma.errors import StorageError
-from alma.storage.json_files import _translated
+from alma.storage.file_based import _translated
 from alma.storage.sqlite import connections as sqlite_connections
 from alma.storage.sqlite_local import SQLiteStorage
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 from alma.text.scanning import WINDOW, squeezed, windows
-from alma.text.spelling import american_word
 from alma.text.timeexpr.vocabulary import ONES, TEENS, TENS
+
+Replacement = str | Callable[[re.Match[str]], str]
 
 # Only these words are fillers: none changes polarity, number or order.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
@@ -18,16 +20,19 @@ _OPENINGS = re.compile(
     r"lesson(?: learned)?|insight)\s*(?::|\bthat\b|,|-\s)\s*",
     re.IGNORECASE,
 )
-_CONTRACTIONS = (
-    (re.compile(r"\bcan'?t\b|\bcannot\b"), "can not"),
-    (re.compile(r"\bwon't\b"), "will not"),
-    (re.compile(r"n't\b"), " not"),
-    (re.compile(r"\b(dont|doesnt|didnt|isnt|arent|wasnt|shouldnt|mustnt)\b"), lambda m: m.group(1)[:-2] + " not"),
-    (re.compile(r"\b(it|that|there|he|she)'s\b"), r"\1 is"),
-    # The API's rate limit is the API rate limit.
-    (re.compile(r"(?<=\w)'s\b"), ""),
-    (re.compile(r"'re\b"), " are"),
-    (re.compile(r"'ll\b"), " will"),
+_CONTRACTIONS: tuple[tuple[re.Pattern[str], Replacement], ...] = tuple(
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"\bcan'?t\b|\bcannot\b", "can not"),
+        (r"\bwon't\b", "will not"),
+        (r"n't\b", " not"),
+        (r"\b(dont|doesnt|didnt|isnt|arent|wasnt|shouldnt|mustnt)\b", lambda m: m.group(1)[:-2] + " not"),
+        (r"\b(it|that|there|he|she)'s\b", r"\1 is"),
+        # The API's rate limit is the API rate limit.
+        (r"(?<=\w)'s\b", ""),
+        (r"'re\b", " are"),
+        (r"'ll\b", " will"),
+    )
 )
 # One character for look-alikes, and none for invisible ones.
 _APOSTROPHES = str.maketrans(
@@ -83,6 +88,43 @@ causally; conversation conservation; diary dairy
 """
 _TERMS_REMEMBERED = 20_000
 _OTHER_WORDS = frozenset(frozenset(pair.split()) for pair in _TAKEN_FOR_EACH_OTHER.split(";"))
+_OTHER_SPELLINGS = {
+    "centre": "center", "centres": "centers", "centred": "centered", "metre": "meter", "metres": "meters",
+    "litre": "liter", "litres": "liters", "fibre": "fiber", "theatre": "theater", "catalogue": "catalog",
+    "catalogues": "catalogs", "dialogue": "dialog", "dialogues": "dialogs", "analogue": "analog", "licence": "license",
+    "licences": "licenses", "defence": "defense", "offence": "offense", "practise": "practice",
+    "programme": "program", "programmes": "programs", "grey": "gray", "judgement": "judgment", "artefact": "artifact",
+    "artefacts": "artifacts", "analyse": "analyze", "analysed": "analyzed", "analysing": "analyzing",
+    "sceptical": "skeptical", "acknowledgement": "acknowledgment", "aeroplane": "airplane", "aeroplanes": "airplanes",
+    "aluminium": "aluminum", "cheque": "check", "cheques": "checks", "cosy": "cozy", "draught": "draft",
+    "draughts": "drafts", "enrol": "enroll", "enrols": "enrolls", "enrolment": "enrollment", "fibres": "fibers",
+    "fulfil": "fulfill", "fulfils": "fulfills", "fulfilment": "fulfillment", "instalment": "installment",
+    "instalments": "installments", "jewellery": "jewelry", "kerb": "curb", "kerbs": "curbs",
+    "manoeuvre": "maneuver", "manoeuvres": "maneuvers", "mould": "mold", "moulds": "molds", "plough": "plow",
+    "ploughs": "plows", "pretence": "pretense", "skilful": "skillful", "sulphur": "sulfur", "theatres": "theaters",
+    "tyre": "tire", "tyres": "tires", "yoghurt": "yogurt", "yoghurts": "yogurts",
+}  # fmt: skip
+# British endings and vowels in American spelling, in this order: kilometre, haemoglobin, diarrhoea, paralyse, organise,
+# colour, travelled.
+_AMERICAN = tuple(
+    (re.compile(pattern, re.IGNORECASE), replacement)
+    for pattern, replacement in (
+        (r"(?<=[a-z]{3})(met|lit)re(?=s?$)", r"\1er"),
+        (r"(?:(?<=h)a(?=em)|(?<=an)a(?=es|em)|(?<=p)a(?=ed))", ""),
+        (r"(?<=rh)o(?=ea)", ""),
+        (r"(?<=[a-z]{3}ly)s(?=e[sd]?$|ing$)", "z"),
+        (
+            r"\b([a-z]{3,}(?:al|an|ar|as|at|en|er|gn|il|im|in|it|og|ol|on|or|tom|ur))is(e|es|ed|er|ing|ations?)\b",
+            r"\1iz\2",
+        ),
+        (
+            r"\b(arm|behavi|col|endeav|fav|flav|harb|hon|hum|lab|neighb|rum|sav|vap)our"
+            r"(?=s|ed|ing|ful|ite|able|al|hood|\b)",
+            r"\1or",
+        ),
+        (r"\b(cancel|channel|fuel|label|level|model|signal|total|travel|tunnel)l(?=ed|ing|er)", r"\1"),
+    )
+)
 
 
 def canonical_words(text: str) -> list[str]:
@@ -156,7 +198,7 @@ def _is_word(token: str) -> bool:
 @lru_cache(maxsize=_TERMS_REMEMBERED)
 def _term(token: str) -> str:
     """The token in the singular and in American spelling; a number in digits."""
-    return _NUMBERS.get(token) or _singular(american_word(token))
+    return _NUMBERS.get(token) or _singular(_american(token))
 
 
 def _singular(token: str) -> str:
@@ -176,3 +218,13 @@ def _is_slip(a: str, b: str) -> bool:
         # Scraping and scrapping, filing and filling.
         return False
     return any(longer[i] == longer[i + 1] and longer[:i] + longer[i + 1 :] == shorter for i in range(len(longer) - 1))
+
+
+def _american(word: str) -> str:
+    """The word in American spelling."""
+    known = _OTHER_SPELLINGS.get(word.lower())
+    if known:
+        return known
+    for pattern, replacement in _AMERICAN:
+        word = pattern.sub(replacement, word)
+    return word

@@ -1,4 +1,4 @@
-"""Caches of retrieval results: the port, and what stands behind it, each loaded when it is first used."""
+"""Caches of retrieval results: the port and its implementations, each loaded on first use."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ def _read(kept: str | bytes) -> MemorySlice | None:
     try:
         return from_json(kept)
     except ValidationError as exc:
-        # Written by another version, or by somebody else: nothing to be read out loud.
+        # Written by another version or another program; the content is not logged.
         _log.warning("an entry of the cache cannot be read", extra={"reason": exc.reason})
         return None
 
@@ -129,7 +129,7 @@ def _client(url: Secret, timeout_seconds: float) -> Redis:
             url.reveal(),
             socket_timeout=timeout_seconds,
             socket_connect_timeout=timeout_seconds,
-            # Whoever waits for the cache is better off without it.
+            # A slow cache is worse than none.
             retry=Retry(NoBackoff(), 0),
         )
     except (ValueError, TypeError, AttributeError):

@@ -115,7 +115,7 @@ class EmbeddingProvider(ABC):
         return [[passage.vector for passage in passages] for passages in self._passages(texts)]
 
     def _believed(self, given: Any) -> Vector:
-        """What somebody's model gave, as a vector of length 1."""
+        """The result of a user's model, as a vector of length 1."""
         try:
             vector = Vector(given)
         except ValidationError as exc:
@@ -157,7 +157,7 @@ def combined(passages: Sequence[Passage]) -> Vector:
         return passages[0].vector
     columns = zip(*([value * passage.tokens for value in passage.vector] for passage in passages), strict=True)
     sums = [math.fsum(column) for column in columns]
-    # Passages that point in opposite ways have no mean direction; the longest then speaks for the text.
+    # Opposite passages have no mean direction; the longest then represents the text.
     return unit(sums) if any(sums) else max(passages, key=lambda passage: passage.tokens).vector
 
 

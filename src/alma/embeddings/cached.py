@@ -65,7 +65,7 @@ class CachedEmbedder(EmbeddingProvider):
             memory.keep(encoded)
             found.update(encoded)
         for key, future in theirs.items():
-            # Whoever was encoding it failed; it is tried again here.
+            # The thread that was encoding it failed; try again here.
             with suppress(CancelledError):
                 found[key] = future.result()
 

@@ -1,4 +1,4 @@
-"""What the services that speak OpenAI's embeddings protocol have in common."""
+"""Base of the providers that use OpenAI's embeddings protocol."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LARGEST_BATCH = 2_048
 
 
 class RemoteEmbedder(EmbeddingProvider):
-    """A model behind a service; texts go in batches, answers are checked before they are believed."""
+    """A model behind a service; texts are sent in batches, and responses are validated."""
 
     def __init__(self, service: Service, model: str, dimensions: int | None, batch_size: int) -> None:
         self._service = service
@@ -116,11 +116,11 @@ def _checked_dimensions(model: str, dimensions: int | None, native: int | None) 
 
 
 class NoEmbeddings(ValueError):
-    """Why an answer is no list of embeddings, in words that fit behind a colon."""
+    """Why a response is not a list of embeddings, worded to follow a colon."""
 
 
 def embeddings_in(answer: Any, count: int) -> list[Numbers]:
-    """What the answer gives for each of so many texts, in the order of the texts, whatever order the service chose."""
+    """The embeddings of a response in the order of the texts, whatever order the service chose."""
     entries = answer.get("data") if isinstance(answer, Mapping) else None
     if not isinstance(entries, list):
         raise NoEmbeddings("it has no list called data")
@@ -133,7 +133,7 @@ def embeddings_in(answer: Any, count: int) -> list[Numbers]:
 
 
 def require_direction(numbers: Numbers) -> None:
-    """Refuse a vector that points nowhere: what is so short that its length cannot be told is as good as zero."""
+    """Refuse a zero vector, and one that is too short for its length to be computed."""
     # A plain sum: an exact one cannot be told where it is too large.
     if not sys.float_info.min < sum(number * number for number in numbers) < math.inf:
         raise NoEmbeddings("a vector without a direction")

@@ -20,7 +20,7 @@ from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.query import EVERYTHING, And, In, Or, Predicate, matches
 from alma.model.record import Record
-from alma.model.relations import Ends, Relation, stored_ends, told_from
+from alma.model.relations import Ends, Relation, seen_from, stored_ends
 from alma.model.scope import Scope
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import EDGES, Edge
@@ -68,7 +68,7 @@ class FactRelations:
         with self._storage.snapshot() as tx:
             if not tx.find(cls, scope, And(In("id", [fact_id]), where)):
                 raise NotFoundError(cls.spec.kind, fact_id)
-            seen = [(told_from(edge, fact_id), edge) for edge in edges_of(tx, cls, [fact_id])]
+            seen = [(seen_from(edge, fact_id), edge) for edge in edges_of(tx, cls, [fact_id])]
             others = tx.find(cls, scope, And(In("id", sorted({other for (_, other), _ in seen})), where))
         by_id = {str(other.key): other for other in others}
         found = [FactRelation(name, by_id[other], edge) for (name, other), edge in seen if other in by_id]

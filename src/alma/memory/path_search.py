@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from alma.model.memory import MemoryRelationship
-from alma.model.relations import SYMMETRIC, told_from
+from alma.model.relations import SYMMETRIC, seen_from
 from alma.storage.base import Direction
 
 # Dense graphs have too many paths to enumerate.
@@ -81,5 +81,5 @@ class Graph:
 
     def _path(self, path: list[str]) -> Path:
         edges = [self._steps[one][other] for one, other in pairwise(path)]
-        relations = tuple(told_from(edge, one)[0] for edge, one in zip(edges, path, strict=False))
+        relations = tuple(seen_from(edge, one)[0] for edge, one in zip(edges, path, strict=False))
         return Path(tuple(path), relations, round(math.prod(edge.strength for edge in edges), 4))

@@ -23,9 +23,9 @@ from alma.model.relations import (
     Relation,
     checked_relation,
     is_inverse,
+    seen_from,
     stored_ends,
     stored_relation,
-    told_from,
 )
 from alma.model.scope import Scope, visible
 from alma.storage.base import Direction, StorageBackend, Transaction, checked_storage
@@ -206,7 +206,7 @@ class Relationships:
             ends = Or(Compare("from_memory_id", "eq", memory_id), Compare("to_memory_id", "eq", memory_id))
             along = _along(None if wanted is None else {stored_relation(name) for name in wanted}, min_strength)
             edges = [
-                (told_from(edge, memory_id), edge)
+                (seen_from(edge, memory_id), edge)
                 for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along))
             ]
             chosen = [(seen_as, edge) for seen_as, edge in edges if wanted is None or seen_as[0] in wanted]
@@ -239,7 +239,7 @@ class Relationships:
         found: list[Neighbour] = []
         for each in reached:
             before, edge = graph.step_to(each.id, depths)
-            found.append(Neighbour(visible_ones[each.id], each.depth, told_from(edge, before)[0], before))
+            found.append(Neighbour(visible_ones[each.id], each.depth, seen_from(edge, before)[0], before))
         return found
 
     def paths(

@@ -14,7 +14,7 @@ Part = TypeVar("Part")
 
 
 def checked_name(subject: str, field: str, value: Any, longest: int = LONGEST_NAME) -> str:
-    """A name that is no field of a record, held to the same rules."""
+    """A name outside of a record, validated by the same rules."""
     try:
         text = check_text(value)
         if not text.strip() or len(text) > longest:
@@ -33,14 +33,14 @@ def checked_whole(subject: str, field: str | None, value: Any, least: int, most:
 
 
 def checked_part(owner: str, name: str | None, part: Part, kind: type, hint: str) -> Part:
-    """What something is made of, if it is of the right kind; told at once, not when it is first used."""
+    """A component of the right type; checked at construction, not on first use."""
     if not isinstance(part, kind):
         raise ValidationError(owner, name, part, f"must be {hint}")
     return part
 
 
 def checked_prose(subject: str, field: str, value: Any) -> str:
-    """A text that is no field of a record and may be empty, held to the same rules."""
+    """A text outside of a record, which may be empty, validated by the same rules."""
     try:
         text = check_text(value)
         if len(text) > LONGEST_TEXT:

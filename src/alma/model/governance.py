@@ -70,7 +70,7 @@ class AuditEvent(Record):
 
     An act on many records at once is one event with `resource_id` "*" that lists them in `resource_ids`. The id is a
     number that the store gives, and so is the event's place in a chain: `chain_hash` covers the event and the hash
-    before it, so that nobody changes, removes or inserts one unnoticed.
+    before it, so that changing, removing or inserting one is noticed.
     """
 
     id: int | None = None

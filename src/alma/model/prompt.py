@@ -22,10 +22,10 @@ _CONTINUED = "\n    │ "
 _LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
 # In a narrow prompt only such a part of that is shown, if otherwise a warning, a preference or an instruction is not.
 _PARTS, _LAST_KEPT_IN = (1, 2, 3), 2
-# So much of a long memory is shown where there is no room for all of it.
+# How much of a long memory is shown if there is no room for all of it.
 _SOME_CHARACTERS = 400
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-# What models take for the end of a text or the beginning of somebody's turn, wherever it stands.
+# Control tokens that models take for the end of a text or the beginning of a turn.
 _CONTROL = re.compile(
     r"<(?=[|\uff5c][^<>\s]{1,40}[|\uff5c]>|/?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>)|"
     r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",

@@ -272,7 +272,7 @@ class Record:
         return _joined(self.spec.embedded_texts_of(self))
 
     def without_vector(self) -> Self:
-        """The record as it is shown: what its vector is concerns nobody but an index."""
+        """The record as it is shown, without its vector."""
         name = self.spec.vector_field
         if name is None or getattr(self, name) is None:
             return self

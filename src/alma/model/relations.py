@@ -27,9 +27,9 @@ class Relation(StrEnum):
     REFERENCES = "references"
     FOLLOW_UP = "follow_up"
     TEMPORAL_BEFORE = "temporal_before"
-    # Somebody said that neither repeats, replaces or denies the other: it is not detected again.
+    # Marked by a user as neither repeating, superseding nor contradicting: it is not detected again.
     DISTINCT_FROM = "distinct_from"
-    # The same relations, told from the other end.
+    # The same relations, seen from the other end.
     BUILT_ON_BY = "built_on_by"
     RESOLVED_BY = "resolved_by"
     SUPERSEDED_BY = "superseded_by"
@@ -52,7 +52,7 @@ _INVERSE: dict[str, str] = {
     Relation.FOLLOWED_UP_BY: Relation.FOLLOW_UP,
     Relation.TEMPORAL_AFTER: Relation.TEMPORAL_BEFORE,
 }
-_TOLD_BACK = {stored: inverse for inverse, stored in _INVERSE.items()}
+_INVERSE_OF = {stored: inverse for inverse, stored in _INVERSE.items()}
 _NAME = re.compile(r"[^\W\d_]\w{0,63}")
 
 
@@ -93,7 +93,7 @@ def stored_ends(relation: str, from_id: str, to_id: str) -> Ends:
     return Ends(name, from_id, to_id)
 
 
-def told_from(edge: MemoryRelationship | FactRelationship, memory_id: str) -> tuple[str, str]:
+def seen_from(edge: MemoryRelationship | FactRelationship, memory_id: str) -> tuple[str, str]:
     """What a stored relationship is called from one of its ends, and the other end.
 
     A custom relation has no name for the way back and keeps its own.
@@ -101,4 +101,4 @@ def told_from(edge: MemoryRelationship | FactRelationship, memory_id: str) -> tu
     name = edge.relationship_type
     if memory_id == edge.from_memory_id:
         return name, edge.to_memory_id
-    return str(_TOLD_BACK.get(name, name)), edge.from_memory_id
+    return str(_INVERSE_OF.get(name, name)), edge.from_memory_id

@@ -121,7 +121,7 @@ class MemoryScope:
 
     def forbids(self, domain: str) -> bool:
         """Whether the agent must not learn in this domain, however it is spelled: backend_logic, Backend Logic."""
-        return _among(_told("domain", domain), self.cannot_learn)
+        return _among(_checked("domain", domain), self.cannot_learn)
 
     def get_readable_agents(self) -> list[str]:
         """The agent itself, then those it inherits from."""
@@ -129,15 +129,15 @@ class MemoryScope:
 
     def can_read_from(self, other_agent: str) -> bool:
         """Whether this agent sees what the other one learned."""
-        return same_name(_told("other_agent", other_agent)) in map(same_name, self.get_readable_agents())
+        return same_name(_checked("other_agent", other_agent)) in map(same_name, self.get_readable_agents())
 
     def shares_with(self, other_agent: str) -> bool:
         """Whether the other agent is allowed to see what this one learned."""
-        return same_name(_told("other_agent", other_agent)) in map(same_name, (self.agent_name, *self.share_with))
+        return same_name(_checked("other_agent", other_agent)) in map(same_name, (self.agent_name, *self.share_with))
 
 
-def _told(name: str, value: str) -> str:
-    """What a scope is asked about; nothing can be said of what is no name."""
+def _checked(name: str, value: str) -> str:
+    """The name in a query about a scope; refused if it is not text."""
     if not isinstance(value, str):
         raise ValidationError("scope", name, value, "must be text")
     return value

@@ -40,7 +40,7 @@ class Explanation:
     strength: Strength = "strong"
 
     def apart(self) -> Explanation:
-        """The same, with terms of its own."""
+        """A copy with its own terms."""
         return replace(self, terms=dict(self.terms))
 
     def __str__(self) -> str:
@@ -118,7 +118,7 @@ class MemorySlice:
         return cls(**by_name, **facts)
 
     def apart(self) -> MemorySlice:
-        """The same; who changes what one of both holds leaves the other as it is."""
+        """A copy; changing one of both leaves the other unchanged."""
         records: dict[str, Any] = {
             name: [record.apart() for record in getattr(self, name)] for name in (*_NAMES.values(), "instructions")
         }
@@ -205,10 +205,10 @@ class MemorySlice:
             explanation = self._explanation(record)
             relevance = 0.0 if explanation is None else explanation.relevance or 0.0
             return Dropped("relevance", f"it is weak, with a relevance of {relevance:.2f}; ask with weak=True for it")
-        reason = self._overruled(record) or self._told_by_rule(record, with_weak=with_weak)
+        reason = self._overruled(record) or self._shown_as_rule(record, with_weak=with_weak)
         return None if reason is None else Dropped("prompt", reason)
 
-    def _told_by_rule(self, record: Record, *, with_weak: bool) -> str | None:
+    def _shown_as_rule(self, record: Record, *, with_weak: bool) -> str | None:
         """Why an outcome is left out of prompts that hold the rule or the warning which counts it as evidence."""
         if not isinstance(record, Outcome):
             return None

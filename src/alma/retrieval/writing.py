@@ -1,4 +1,4 @@
-"""Writing so that it is found again: records get the vectors of their text before they are saved."""
+"""Writing memories: records get the vectors of their text before they are saved."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Embedded:
 
 
 def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Embedded]:
-    """The records with vectors; one that has a vector already, or no text, stays as it is.
+    """The records with vectors; one that already has a vector, or has no text, is unchanged.
 
-    Embedding takes its time, so it is done before a transaction holds up other writers.
+    Embedding is slow and is done before a transaction blocks other writers.
     """
     wanting = {i: record.embedded_text() for i, record in enumerate(records) if _wants_vector(record)}
     encoded = dict(zip(wanting, embedder.encode_texts(wanting.values()), strict=True))
@@ -46,10 +46,10 @@ def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Emb
 
 
 def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> EmbeddingProvider:
-    """Let the embedder's model be the store's where none was named, and refuse an embedder of another model.
+    """Name the model of a store that has none after the embedder's, and refuse an embedder of another model.
 
-    Vectors of two models are never compared, as far as it was said which model made them. What is returned keeps to the
-    port: whoever has a model of their own may give any object with its names.
+    Vectors of two models are never compared. Returns an `EmbeddingProvider`, even for an object that only has its
+    methods.
     """
     embedder = as_provider(embedder)
     checked_storage("memory", storage)
@@ -67,9 +67,9 @@ def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> Embeddin
 
 
 class MemoryWriter:
-    """Saves records with the vectors of their text, and of its passages where it is long.
+    """Saves records with the vectors of their text and, if it is long, of its passages.
 
-    Secrets are masked; `redactor=None` lets them pass, for callers who have looked already.
+    Secrets are masked; `redactor=None` is for callers that have masked them already.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class MemoryWriter:
     def save_many(
         self, records: Iterable[Record], by: Attribution = ANONYMOUS, progress: Progress | None = None
     ) -> list[str]:
-        """Save records in batches, each in a transaction of its own; returns their ids."""
+        """Save records in batches, one transaction for each batch; returns their ids."""
         every = list(records)
         ids: list[str] = []
         for start in range(0, len(every), _AT_ONCE):

@@ -22,8 +22,8 @@ _ADDED_AT_ONCE = 4096
 _READ_AT_ONCE = 1 << 20
 LEAST_LOOKED_AT = 96
 """The fewest rows that are compared exactly, because codes mistake the order of near rows."""
-# How many times as many are, where that is not enough; and what stands for codes that are of no use, which more are
-# not worth either: picking one row takes as long as comparing so many in their order.
+# Multiples of that, where it is not enough, and the mark of codes that are useless. Comparing one picked row takes as
+# long as comparing so many in their order, so that larger multiples are not worth it.
 _TIMES, _USELESS = (1, 8, 64), 0
 _PICKING = 16
 # Found out by looking for so many of the nearest of so many rows, and again when there are so many times as many.

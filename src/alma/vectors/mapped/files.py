@@ -2,7 +2,7 @@
 
 A head is replaced in one step after the rows it speaks of are on the disk; what a process left behind the counted rows
 when it died is overwritten by the next one. Rows are never changed in place: dropping some makes a new generation of
-files, and whoever has the old ones mapped keeps them until it lets go.
+files; a process that has mapped the old ones keeps them until it unmaps them.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from alma.vectors.mapped.table import NAMED, Flags, Floats, Names, Numbers, View
 Column = NDArray[np.int32]
 Conditions = tuple[tuple[str, tuple[int, ...]], ...]
 
-_MOST_REMEMBERED_BYTES = 32 << 20
+_MOST_CACHED_BYTES = 32 << 20
 _SPARSE = 32
 _NARROW = 8
 
@@ -55,7 +55,7 @@ class Selection:
 
 
 class ScopeRows:
-    """The rows of recent scopes; whoever uses it holds the index's lock."""
+    """An LRU cache of the rows of recent scopes; used only under the lock of the index."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[Conditions, Selection] = OrderedDict()
@@ -74,7 +74,7 @@ class ScopeRows:
         self._bytes -= known.bytes
         if known.total < settled:
             known = _joined(known, _fulfilling(lambda name: self._column(view, name, settled)[known.total :], wanted))
-        self._remember(wanted, known)
+        self._cache(wanted, known)
         late = view.facts(settled, view.count)
         whole = _joined(known, _fulfilling(lambda name: late[name], wanted)) if len(late) else known
         return _alive(whole, view.dead) if view.any_dead else whole
@@ -86,10 +86,10 @@ class ScopeRows:
             self._columns[name] = column
         return column[:settled]
 
-    def _remember(self, wanted: Conditions, selection: Selection) -> None:
+    def _cache(self, wanted: Conditions, selection: Selection) -> None:
         self._entries[wanted] = selection
         self._bytes += selection.bytes
-        while self._bytes > _MOST_REMEMBERED_BYTES and len(self._entries) > 1:
+        while self._bytes > _MOST_CACHED_BYTES and len(self._entries) > 1:
             self._bytes -= self._entries.popitem(last=False)[1].bytes
 
 

@@ -195,7 +195,7 @@ class View:
 
 
 class Table:
-    """Rows in the order of the feed; whoever changes it holds the index's lock."""
+    """Rows in the order of the feed; changed only under the lock of the index."""
 
     def __init__(self, kept: Kept, dims: int) -> None:
         self.dims = dims

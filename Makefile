@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 
 PORT   ?= 8080
 FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_api.py relations text unit workspace)
-# Each process starts servers of its own, and takes over tests from the others when it has run its own.
+# Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help run example test check test-fast lint types contracts tests coverage api walks bench bench-latency lock clean

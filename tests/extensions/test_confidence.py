@@ -10,7 +10,7 @@ import pytest
 from alma import ALMA
 from alma.confidence import ConfidenceEngine
 from alma.errors import ValidationError
-from tests.support.judging import ToldJudge
+from tests.support.judging import ScriptedJudge
 
 CONTEXT = "Parse nested JSON files"
 GOOD, BAD, NEW = "use a streaming parser", "use regular expressions", "ask a colleague for help"
@@ -108,7 +108,7 @@ def test_what_worked_counts_for_the_same_task_in_other_words(engine: ConfidenceE
 
 
 def test_the_opposite_of_what_works_is_no_good_idea(engine: ConfidenceEngine) -> None:
-    engine._alma.learning.strategies.judge = ToldJudge(opposite=[(GOOD, f"never {GOOD}")])
+    engine._alma.learning.strategies.judge = ScriptedJudge(opposite=[(GOOD, f"never {GOOD}")])
     signal = engine.assess_strategy(f"never {GOOD}", CONTEXT, "ada")
     assert signal.recommendation in {"caution", "avoid"}
     assert "opposite_works" in {risk.risk_type for risk in signal.risks}

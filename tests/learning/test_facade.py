@@ -27,7 +27,7 @@ from alma import (
 )
 from alma.model.governance import ArchiveCause
 from tests.learning.conftest import Open
-from tests.support.judging import ToldJudge
+from tests.support.judging import ScriptedJudge
 
 SHOP = Scope(project_id="shop")
 KEY = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
@@ -114,7 +114,7 @@ def test_the_spelling_of_an_agents_name_is_the_configurations(open_alma: Open) -
 
 
 def test_rules_that_say_the_opposite_of_each_other_say_so_in_the_prompt(alma: ALMA) -> None:
-    alma.learning.strategies.judge = ToldJudge(opposite=[("always clear the cache", "never clear the cache")])
+    alma.learning.strategies.judge = ScriptedJudge(opposite=[("always clear the cache", "never clear the cache")])
     for _ in range(4):
         for strategy in ("always clear the cache", "never clear the cache", "build from a clean checkout"):
             alma.learn("helena", "Deploy the preview site", "success", strategy)
@@ -131,7 +131,7 @@ def test_rules_that_say_the_opposite_of_each_other_say_so_in_the_prompt(alma: AL
 
 
 def test_a_rule_for_another_kind_of_task_contradicts_nothing(alma: ALMA) -> None:
-    alma.learning.strategies.judge = ToldJudge(opposite=[("always stream the file", "never stream the file")])
+    alma.learning.strategies.judge = ScriptedJudge(opposite=[("always stream the file", "never stream the file")])
     for _ in range(3):
         alma.learn("helena", "Read a large file", "success", "always stream the file")
         alma.learn("helena", "Read a small file", "success", "never stream the file")
@@ -139,7 +139,7 @@ def test_a_rule_for_another_kind_of_task_contradicts_nothing(alma: ALMA) -> None
 
 
 def test_a_recommendation_names_what_says_the_opposite_and_works_as_well(alma: ALMA) -> None:
-    alma.learning.strategies.judge = ToldJudge(opposite=[("always clear the cache", "never clear the cache")])
+    alma.learning.strategies.judge = ScriptedJudge(opposite=[("always clear the cache", "never clear the cache")])
     for _ in range(4):
         for strategy in ("always clear the cache", "never clear the cache"):
             alma.learn("helena", "Deploy the preview site", "success", strategy)
@@ -162,7 +162,7 @@ def test_recommendations_name_their_evidence(alma: ALMA) -> None:
 
 
 def test_a_recommendation_names_the_rule_about_its_strategy_whatever_its_words(alma: ALMA) -> None:
-    alma.learning.strategies.judge = ToldJudge(same=[("read it line by line", "Reading it line by line")])
+    alma.learning.strategies.judge = ScriptedJudge(same=[("read it line by line", "Reading it line by line")])
     for n in range(3):
         alma.learn("helena", f"Parse the log {n}", True, "read it line by line")
     (rule,) = alma.retrieve("Parse the log 7", "helena").heuristics

@@ -28,7 +28,7 @@ from alma.learning.protocols import LearningProtocol
 from alma.learning.tuning import LessonTuning
 from alma.vectors.base import VectorIndex
 from tests.learning.conftest import Open
-from tests.support.judging import ToldJudge
+from tests.support.judging import ScriptedJudge
 
 SHOP = Scope(project_id="shop")
 FORM = "Test the login form"
@@ -108,7 +108,7 @@ class TestHeuristics:
 
     @pytest.mark.parametrize("first", [0, 6, 7])
     def test_tasks_that_differ_in_what_is_tested_make_one_heuristic(self, alma: ALMA, first: int) -> None:
-        alma.learning.strategies.judge = ToldJudge(same=[FIELD_BY_FIELD], probability=0.9)
+        alma.learning.strategies.judge = ScriptedJudge(same=[FIELD_BY_FIELD], probability=0.9)
         tasks = [f"Test the {form} form" for form in (*FORMS[first:], *FORMS[:first])]
         for task, strategy in zip(tasks, cycle(FIELD_BY_FIELD), strict=False):
             learn(alma, task=task, strategy=strategy)
@@ -233,7 +233,7 @@ class TestHeuristics:
         assert changes == ["created", "deleted", "restored", "deleted", "restored"]
 
     def test_paraphrases_count_together_by_how_likely_they_are_the_same(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(same=[BACKOFF], probability=0.8)
+        alma.learning.strategies.judge = ScriptedJudge(same=[BACKOFF], probability=0.8)
         for strategy in BACKOFF:
             texts_of = learn(alma, strategy=strategy, task="Call the payment API")
         assert texts_of.outcome.metadata == {"same_strategy": 0.8}
@@ -242,7 +242,7 @@ class TestHeuristics:
         assert made.weight_for == pytest.approx((1 + 0.8 + 0.8) * (1 + 1 / 2 + 1 / 3) / 3, abs=1e-3)
 
     def test_what_says_more_is_named_by_the_rule_and_not_counted(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(more=[("retry twice with a pause", "retry with a pause")])
+        alma.learning.strategies.judge = ScriptedJudge(more=[("retry twice with a pause", "retry with a pause")])
         broad = learn(alma, strategy="retry with a pause", times=3).heuristic
         narrow = learn(alma, strategy="retry twice with a pause", times=3).heuristic
         assert narrow.id != broad.id
@@ -250,7 +250,7 @@ class TestHeuristics:
         assert alma.storage.require(Heuristic, broad.id, SHOP).occurrence_count == 3
 
     def test_a_success_of_the_opposite_weakens_a_rule_and_leaves_its_counts(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(opposite=[("cache the answers", "ask anew each time")])
+        alma.learning.strategies.judge = ScriptedJudge(opposite=[("cache the answers", "ask anew each time")])
         rule = learn(alma, strategy="cache the answers", times=3).heuristic
         learn(alma, "failure", strategy="ask anew each time")
         assert alma.storage.require(Heuristic, rule.id, SHOP).weight_against == 0
@@ -261,7 +261,7 @@ class TestHeuristics:
         assert (weaker.occurrence_count, weaker.success_count) == (3, 3)
 
     def test_a_strategy_joins_no_lesson_that_holds_its_opposite(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(
+        alma.learning.strategies.judge = ScriptedJudge(
             same=[("log all errors", "write errors to the log"), ("write errors to the log", "keep errors out of it")],
             opposite=[("log all errors", "keep errors out of it")],
         )
@@ -272,7 +272,7 @@ class TestHeuristics:
         assert lessons[0] == lessons[1] != lessons[2]
 
     def test_what_somebody_said_is_not_the_same_is_taken_out_and_stays_out(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(same=[BACKOFF])
+        alma.learning.strategies.judge = ScriptedJudge(same=[BACKOFF])
         for strategy in (BACKOFF[0], BACKOFF[1], BACKOFF[0], BACKOFF[0]):
             rule = learn(alma, strategy=strategy).heuristic
         moved = alma.learning.separate(rule.id, BACKOFF[1], "helena", "shop")
@@ -286,13 +286,13 @@ class TestHeuristics:
 
     def test_code_is_the_same_strategy_only_in_the_same_words(self, alma: ALMA) -> None:
         commands = ("find . -type f | xargs ls -l", "find . -exec ls -l {} +")
-        judge = alma.learning.strategies.judge = ToldJudge(same=[commands])
+        judge = alma.learning.strategies.judge = ScriptedJudge(same=[commands])
         lessons = [learn(alma, strategy=each).lesson_id for each in (*commands, commands[0])]
         assert lessons[0] == lessons[2] != lessons[1]
         assert judge.asked == []
 
     def test_what_is_near_is_judged_sixteen_at_a_time_and_only_once(self, alma: ALMA) -> None:
-        judge = alma.learning.strategies.judge = ToldJudge()
+        judge = alma.learning.strategies.judge = ScriptedJudge()
         for n in range(30):
             learn(alma, strategy=f"take way {n}")
         assert max(map(len, judge.asked)) <= 16
@@ -353,7 +353,7 @@ class TestHeuristics:
         assert made.occurrence_count == 4
 
     def test_the_opposite_of_what_is_well_known_is_held_back(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(
+        alma.learning.strategies.judge = ScriptedJudge(
             same=[(FORM, *(f"{FORM} {number}" for number in range(10)))],
             opposite=[("always retry the request", "never retry the request")],
         )
@@ -435,7 +435,7 @@ class TestAntiPatterns:
         assert anti_patterns(alma)[0].better_alternative == "wait for the element"
 
     def test_the_failing_strategy_in_other_words_is_no_alternative(self, alma: ALMA) -> None:
-        alma.learning.strategies.judge = ToldJudge(same=[("sleep for five seconds", "wait 5 s")], probability=0.55)
+        alma.learning.strategies.judge = ScriptedJudge(same=[("sleep for five seconds", "wait 5 s")], probability=0.55)
         alma.learning.strategies.tuning = LessonTuning(same=0.5)
         learn(alma, strategy="sleep for five seconds", task="Test the login form of the shop")
         learn(alma, "failure", "wait 5 s", times=6)

@@ -7,7 +7,7 @@ import pytest
 from alma.errors import ProviderError
 from alma.judge.base import Judgement, StrictJudge
 from alma.learning.strategies import StrategyComparer, is_prose, strategy_key
-from tests.support.judging import ToldJudge
+from tests.support.judging import ScriptedJudge
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_strategy_is_known_by_its_words_whatever_their_case_and_the_punctuatio
 
 
 def test_what_was_judged_is_not_asked_again() -> None:
-    judge = ToldJudge(same=[("wait for it", "await it")])
+    judge = ScriptedJudge(same=[("wait for it", "await it")])
     strategies = StrategyComparer(judge)
     assert strategies.same("wait for it", "await it")
     assert strategies.same("Wait for it.", "await it")
@@ -58,31 +58,31 @@ def test_a_judge_that_cannot_be_reached_claims_nothing() -> None:
 
 
 def test_a_strategy_in_the_same_words_goes_before_a_similar_one() -> None:
-    matching = StrategyComparer(ToldJudge(same=[("Retry twice", "retry two times", "retry it twice")]))
+    matching = StrategyComparer(ScriptedJudge(same=[("Retry twice", "retry two times", "retry it twice")]))
     assert matching.matches(["Retry twice", "wait"], ["retry it twice", "retry twice"]) == [1, -1]
     assert matching.matches(["Retry twice"], ["wait twice", "retry it twice"]) == [1]
 
 
 def test_what_no_strategy_says_is_none_of_them() -> None:
-    assert StrategyComparer(ToldJudge()).matches(["Delete the cache"], ["retry twice", "wait"]) == [-1]
+    assert StrategyComparer(ScriptedJudge()).matches(["Delete the cache"], ["retry twice", "wait"]) == [-1]
 
 
 def test_strategies_that_are_all_known_by_their_words_are_not_judged() -> None:
-    judge = ToldJudge()
+    judge = ScriptedJudge()
     strategies = [f"use plan {number}" for number in range(1_000)]
     assert StrategyComparer(judge).matches(strategies, strategies) == list(range(1_000))
     assert judge.asked == []
 
 
 def test_no_more_than_a_few_pairs_are_judged_all_in_one_call() -> None:
-    judge = ToldJudge()
+    judge = ScriptedJudge()
     strategies = [f"use plan {number}" for number in range(100)]
     assert set(StrategyComparer(judge).matches([f"use idea {n}" for n in range(100)], strategies)) == {-1}
     assert [len(pairs) for pairs in judge.asked] == [32]
 
 
 def test_what_was_judged_once_is_known_when_the_same_is_asked_again() -> None:
-    judge = ToldJudge()
+    judge = ScriptedJudge()
     matching = StrategyComparer(judge)
     first = matching.matches(["Delete the wait"], ["retry twice", "wait"])
     assert matching.matches(["Delete the wait"], ["retry twice", "wait"]) == first

@@ -121,7 +121,7 @@ STORAGE_METHODS = """
 
 
 def found(address: str) -> Any:
-    """What stands at `module:name.attribute`."""
+    """The object at `module:name.attribute`."""
     module, _, path = address.partition(":")
     thing: Any = import_module(module)
     for name in path.split("."):
@@ -152,7 +152,7 @@ def test_a_call_takes_its_documented_arguments_in_their_order(address: str) -> N
 
 
 def _with_defaults_last(parameters: str) -> str:
-    """Parameters whose default nobody relies on get one that stands for it."""
+    """Parameters without a documented default get `...`."""
     return ", ".join(each if "=" in each else f"{each}=..." for each in parameters.split(", "))
 
 

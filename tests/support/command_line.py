@@ -1,4 +1,4 @@
-"""Runs the `alma` command: in this process for what it does, in one of its own for how it starts and ends."""
+"""Runs the `alma` command: in this process to test what it does, in a new one to test how it starts and ends."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def run(*arguments: str, stdin: str = "") -> Ran:
 def spawn(
     *arguments: str, cwd: Path | None = None, stdin: str = "", env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """The command in a new process."""
     return subprocess.run(
         [sys.executable, "-m", "alma", *arguments],
         capture_output=True,

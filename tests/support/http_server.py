@@ -65,7 +65,7 @@ class SilentHandler(BaseHTTPRequestHandler):
         """Be silent."""
 
     def drip(self, first: bytes) -> None:
-        """Begin an answer and go on with a byte at a time until somebody has had enough."""
+        """Begin an answer and go on with a byte at a time until the client closes the connection."""
         self.wfile.write(first)
         while not self.owner.released.wait(0.05):
             try:

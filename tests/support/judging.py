@@ -1,4 +1,4 @@
-"""Judges that were told what to say, for tests about what is done with their verdicts."""
+"""Judges with scripted verdicts."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ def judgement(label: Label, probability: float = 0.95) -> Judgement:
     return Judgement(label, {each: probability if each == label else rest for each in LABELS})
 
 
-class ToldJudge(StrictJudge):
-    """Knows which texts are the same, opposites or one more than the other; all others have nothing in common."""
+class ScriptedJudge(StrictJudge):
+    """Returns the given verdicts; all other texts have nothing in common."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ToldJudge(StrictJudge):
 
     @property
     def name(self) -> str:
-        return "told"
+        return "scripted"
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         self.asked.append(list(pairs))
@@ -50,21 +50,21 @@ class ToldJudge(StrictJudge):
 
 
 class LabelledJudge(StrictJudge):
-    """Knows the labels of some pairs of texts, in either order; of all others it says what the strict judge says."""
+    """Returns the given labels for pairs of texts in either order, and the strict judgement for all others."""
 
-    def __init__(self, told: Mapping[tuple[str, str], Label], probability: float = 0.9) -> None:
-        self._told = dict(told)
+    def __init__(self, labels: Mapping[tuple[str, str], Label], probability: float = 0.9) -> None:
+        self._labels = dict(labels)
         self._probability = probability
         self.asked: list[tuple[str, str]] = []
 
     @property
     def name(self) -> str:
-        return "told"
+        return "scripted"
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         self.asked += pairs
         strict = super().compare(pairs)
-        labels = [self._told.get(pair) or self._told.get((pair[1], pair[0])) for pair in pairs]
+        labels = [self._labels.get(pair) or self._labels.get((pair[1], pair[0])) for pair in pairs]
         return [
             by if label is None else judgement(label, self._probability)
             for label, by in zip(labels, strict, strict=True)

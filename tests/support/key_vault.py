@@ -1,4 +1,4 @@
-"""A small server that speaks Azure Key Vault's protocol over HTTPS, with a certificate of its own."""
+"""A small server that speaks Azure Key Vault's protocol over HTTPS, with its own certificate."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ DEFAULT_SETTINGS = {
 
 
 class PostgresServer:
-    """One PostgreSQL cluster on 127.0.0.1, reached over TCP with a password, in a directory of its own."""
+    """One PostgreSQL cluster on 127.0.0.1, reached over TCP with a password, in its own directory."""
 
     def __init__(self, *, settings: Mapping[str, str] | None = None, without_pgvector: bool = False) -> None:
         """Choose where the cluster will live, without creating anything yet."""
@@ -129,7 +129,7 @@ class PostgresServer:
         return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{quote(database, safe='')}"
 
     def create_database(self, name: str, template: str = "template1") -> str:
-        """Create a database, empty or as the template that nobody is connected to, and return its connection URI."""
+        """Create a database, empty or as a copy of a template without connections, and return its connection URI."""
         self._administer("CREATE DATABASE {} TEMPLATE {}", sql.Identifier(name), sql.Identifier(template))
         return self.dsn(name)
 
@@ -212,7 +212,7 @@ def installation() -> Path:
     inside_wheel = wheel_installation()
     if os.geteuid() != 0 or all(parent.stat().st_mode & 0o001 for parent in inside_wheel.parents):
         return inside_wheel
-    # Somewhere under a private home directory, as root's is: the unprivileged server gets a copy of its own.
+    # Somewhere under a private home directory, as root's is: the unprivileged server gets its own copy.
     copy = Path(tempfile.mkdtemp(prefix="alma-postgres-installation-"))
     atexit.register(shutil.rmtree, copy, ignore_errors=True)
     copy.chmod(0o755)

@@ -15,7 +15,7 @@ _EXIT_SECONDS = 20.0
 
 
 class WaitingProcess:
-    """A Python file that runs in a folder of its own, says by a file that it is ready, and ends when it is told to."""
+    """A Python file that runs in its own folder, says by a file that it is ready, and ends when it is told to."""
 
     def __init__(self, name: str, script: str) -> None:
         self._name = name

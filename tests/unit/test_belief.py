@@ -1,4 +1,4 @@
-"""How sure one can be."""
+"""Confidence of a probability estimate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Caches in the process: what they keep, for how long, and what they forget first."""
+"""Caches in the process: TTL, capacity and LRU eviction."""
 
 from __future__ import annotations
 

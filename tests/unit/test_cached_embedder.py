@@ -1,4 +1,4 @@
-"""The cache of embeddings: one encoding for each text, however often and from wherever it is asked for."""
+"""The embedding cache encodes each text once, also under concurrency."""
 
 from __future__ import annotations
 

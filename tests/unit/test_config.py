@@ -1,4 +1,4 @@
-"""Configuration: strict, with one sentence for every mistake."""
+"""Configuration is strict, and every mistake gets one sentence."""
 
 from __future__ import annotations
 

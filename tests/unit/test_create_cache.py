@@ -1,4 +1,4 @@
-"""Caches by name."""
+"""`create_cache` by name."""
 
 from __future__ import annotations
 

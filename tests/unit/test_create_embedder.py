@@ -1,4 +1,4 @@
-"""Providers of embeddings by name."""
+"""`create_embedder` by name."""
 
 from __future__ import annotations
 

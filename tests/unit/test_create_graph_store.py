@@ -1,4 +1,4 @@
-"""Choosing a graph by name."""
+"""`create_graph_store` by name."""
 
 from __future__ import annotations
 

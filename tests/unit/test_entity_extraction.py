@@ -1,4 +1,4 @@
-"""Entities and relationships in text: by rules, and by a model that is not believed without evidence."""
+"""Entities and relationships in text: by rules, and from a model whose answers need evidence."""
 
 from __future__ import annotations
 

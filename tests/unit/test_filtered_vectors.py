@@ -1,4 +1,4 @@
-"""Vector searches through a filter that few records pass: all of them are found, the nearest first."""
+"""Vector searches with a selective filter find every matching record, nearest first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`import alma` is light: no driver, no third-party package, next to no time."""
+"""`import alma` is fast and loads no driver and no third-party package."""
 
 from __future__ import annotations
 

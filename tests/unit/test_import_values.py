@@ -1,4 +1,4 @@
-"""How other systems write times, tags and vectors."""
+"""Times, tags and vectors in the formats of other systems."""
 
 from __future__ import annotations
 

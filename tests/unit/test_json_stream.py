@@ -1,4 +1,4 @@
-"""Reading long JSON in pieces gives what reading it whole does."""
+"""Streaming JSON gives the same values as parsing it at once."""
 
 from __future__ import annotations
 

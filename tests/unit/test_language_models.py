@@ -1,4 +1,4 @@
-"""Language models behind services: what is sent, what is tried again, what is said when it fails."""
+"""Language models behind services: requests, retries, timeouts and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the length of a text takes from it, and what a passage with the question in it gives back."""
+"""The score penalty of long texts, and its reduction for a passage with the query in it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The local model: what it was measured to give, what it costs to make, what is said when a file is missing."""
+"""The local model: measured vectors, lazy loading, and errors for missing or damaged files."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def test_a_missing_file_is_named(folder: Path, missing: str) -> None:
 @pytest.mark.parametrize("damaged", ["model.onnx", "tokenizer.json"])
 def test_a_damaged_file_is_named(folder: Path, damaged: str) -> None:
     (folder / damaged).write_bytes(b"{}")
-    with pytest.raises(EmbeddingError, match=f"{damaged} is no "):
+    with pytest.raises(EmbeddingError, match=f"{damaged} is not a "):
         LocalEmbedder(folder=folder).encode("a")
 
 

@@ -1,4 +1,4 @@
-"""A long text: bounded in what it costs, found by its words beyond that, and never in the way of a short one."""
+"""Long texts: bounded cost, all words findable, and short texts are not delayed."""
 
 from __future__ import annotations
 

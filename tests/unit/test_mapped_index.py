@@ -1,4 +1,4 @@
-"""What the mapped index does with its files: keeps them, shares them, distrusts them, does without them."""
+"""The files of the mapped index: persistence, sharing, corruption and rebuilding."""
 
 from __future__ import annotations
 

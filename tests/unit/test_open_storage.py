@@ -1,4 +1,4 @@
-"""Opening a store by its path or URL: what can be named, and what is said of the rest."""
+"""Opening a store by path or URL, and errors for unknown addresses."""
 
 from __future__ import annotations
 

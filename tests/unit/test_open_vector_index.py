@@ -1,4 +1,4 @@
-"""Which index a store gets."""
+"""Which vector index a store gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model of one's own: whatever has the four names of the port is asked through them, and its answers are checked."""
+"""User-defined embedding providers: the required methods, and validation of their answers."""
 
 from __future__ import annotations
 

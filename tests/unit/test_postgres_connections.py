@@ -1,4 +1,4 @@
-"""Connections to PostgreSQL: reads one after the other stay on one, which knows their statements already."""
+"""Consecutive reads on PostgreSQL reuse one connection with its prepared statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many records have a word on PostgreSQL: counted in a small scope, from the server's statistics in a large one."""
+"""Document frequencies on PostgreSQL: exact in a small scope, estimated from statistics in a large one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Searches of an owner of few among many records on PostgreSQL: the same is found as by looking at each record."""
+"""Searches in a small scope of a large PostgreSQL table give the same result as a full scan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words that many records have, on PostgreSQL: who has several is found without looking at all that have one."""
+"""Searches for frequent words on PostgreSQL intersect postings before they read records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the vectors of a small owner stand on PostgreSQL: remembered while nobody writes, and not a moment longer."""
+"""Cached vector positions of a small scope on PostgreSQL are invalidated by every write."""
 
 from __future__ import annotations
 

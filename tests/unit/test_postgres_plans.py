@@ -1,4 +1,4 @@
-"""What PostgreSQL is asked again and again it plans once, and who asks may be called anything."""
+"""Repeated statements on PostgreSQL are planned once, for scopes with any name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tags in a search on PostgreSQL: whether few or many records have them, the same is found as by looking at each."""
+"""Tag filters on PostgreSQL give the same result as a full scan, for rare and frequent tags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values on the wire to PostgreSQL: lists of any texts arrive as they are, and so does JSON, empty or not."""
+"""Lists of texts and JSON arrive at PostgreSQL unchanged."""
 
 from __future__ import annotations
 

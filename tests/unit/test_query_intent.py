@@ -1,4 +1,4 @@
-"""What kind of question is asked, and what kind of text can answer it."""
+"""The intent of a query, and which texts can answer it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Redis cache: what it shares, what it leaves alone, and that it never stands in the way."""
+"""The Redis cache: shared entries, foreign keys left alone, and no failure when Redis is down."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Embeddings from a service: what is sent, what is tried again, what is said when it fails."""
+"""Embeddings from a service: requests, retries, timeouts and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is installed: pinned by hash, from no index in particular, in the same versions everywhere."""
+"""Requirements are pinned by hash, name no index, and agree with each other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scoring: a sum of weighted factors, each of which can be looked at."""
+"""Scores are a sum of weighted, inspectable factors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices: what they hold, in which order, and how they account for it."""
+"""Slices: contents, order and explanations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long text in near-equal passages, none too long, nothing lost."""
+"""Long texts are split into near-equal passages without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a filter leaves is remembered, and never longer than it is true, whoever writes."""
+"""The cache of filtered lists is invalidated by every write."""
 
 from __future__ import annotations
 

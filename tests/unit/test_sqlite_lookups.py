@@ -1,4 +1,4 @@
-"""What SQLite looks up by: the records that are named, not everything their owner has."""
+"""SQLite looks up records by id, without a scan of their owner's records."""
 
 from __future__ import annotations
 

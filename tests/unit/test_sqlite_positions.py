@@ -1,4 +1,4 @@
-"""What an SQLite transaction knows of the store without asking again stays true while it writes."""
+"""Positions cached by an SQLite transaction stay correct while it writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BM25 from the entries of each word: the records that FTS5 finds, the best first, whatever was changed before."""
+"""BM25 from the postings of each word gives the ranking of FTS5."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows reach SQLite several in a statement, and none of it shows."""
+"""Multi-row inserts into SQLite keep every row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words of a small owner in a large table: its own records are looked up, and what is rare among them weighs most."""
+"""Word searches in a small scope of a large SQLite table: same records, frequencies of the scope."""
 
 from __future__ import annotations
 

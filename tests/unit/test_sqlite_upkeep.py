@@ -1,4 +1,4 @@
-"""What SQLite's files need beside the writes: a log that starts again, and full-text indexes of few pieces."""
+"""Maintenance of SQLite files: WAL checkpoints and merges of full-text indexes."""
 
 from __future__ import annotations
 

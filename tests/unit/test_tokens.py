@@ -1,4 +1,4 @@
-"""Tokens: counted so that a budget holds whichever vocabulary a model has."""
+"""Token estimates keep a budget for every vocabulary."""
 
 from __future__ import annotations
 

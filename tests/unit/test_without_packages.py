@@ -1,4 +1,4 @@
-"""What little-known packages are needed for: without one the product goes on, and damaged model files are refused."""
+"""ALMA works without each optional package, and refuses damaged model files."""
 
 from __future__ import annotations
 

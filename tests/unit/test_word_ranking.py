@@ -1,4 +1,4 @@
-"""What a word weighs, and which words are looked up."""
+"""Word weights, and which words of a query are looked up."""
 
 from __future__ import annotations
 

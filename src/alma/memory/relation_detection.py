@@ -11,7 +11,7 @@ from functools import cache
 from typing import NamedTuple
 
 from alma.memory.tuning import DETECTION
-from alma.memory.vocabulary import phrase_pattern, table
+from alma.memory.vocabulary import patterns, phrase_pattern, table
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Or, Predicate
@@ -29,29 +29,6 @@ LOOSE = (Relation.RELATES_TO, Relation.SAME_CONTEXT)
 """Relations that only say that two memories have something in common."""
 
 MOST_CHARACTERS_READ = 20_000
-
-
-# Names that rarely stand for two things, and names that often do.
-_DISTINCTIVE_NAMES = {
-    "issue": re.compile(r"(?<![\w&])#\d{1,7}\b|\b[A-Z][A-Z0-9]{1,9}-\d{1,6}\b"),
-    "error": re.compile(r"\b[A-Z]\w*(?:Error|Exception|Warning|Fault)\b|\bE[A-Z]{4,}\b|\b0x[0-9A-Fa-f]{4,16}\b"),
-    "link": re.compile(r"\bhttps?://[^\s<>\"')\]]+[^\s<>\"')\].,;:]"),
-    "commit": re.compile(r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"),
-}
-_COMMON_NAMES = {
-    "file": re.compile(r"(?<![\w/.\-])(?:[\w.\-]+/)+[\w.\-]+\b|(?<![\w\-])[\w\-]+\.(?:[a-z]{1,4}[a-z0-9]?)\b(?!\.)"),
-    "code": re.compile(
-        r"\b[a-z]\w*_\w+\b|\b[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]+)+\b|\b[a-z]+(?:[A-Z][a-z0-9]+)+\b|\b\w+\(\)"
-    ),
-    "name": re.compile(r"(?<=[a-z,;] )[A-Z][\w'’]+(?: [A-Z][\w'’]+)*"),
-}
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*")
-_ID = re.compile(r"[\w\-]{2,200}")
-_PRONOUN = re.compile(r"(?:this|it|that)?(?: \w+)?", re.IGNORECASE)
-_NEGATED = re.compile(r"(?:\b(?:not|never|cannot|without)|n['’]t)(?: \w+)?\s*$", re.IGNORECASE)
-_CLAUSE_BREAK = re.compile(r"[,;:(–—]?\s*\b(?:and|but|while|whereas|which|so|then)\b(?: also)?|[,;:(–—]", re.IGNORECASE)
-_CONCESSION = re.compile(r"[,;]?\s*\b(?:but|although|though|however)\b", re.IGNORECASE)
-_CLAUSE_END = re.compile(r"[,;:(–—]| because | since | so that ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +175,10 @@ def _resolved_by_words(cue: Cue, earlier: Sequence[Memory]) -> tuple[Memory, flo
         # Only problems and tasks are resolved.
         earlier = [other for other in earlier if other.memory_type in (*PROBLEMS, "task")]
     # The object ends with its clause, unless the other memory quotes all of it.
-    whole, clause = (set(query_terms(text)[:24]) for text in (cue.object, _CLAUSE_END.split(cue.object, maxsplit=1)[0]))
+    whole, clause = (
+        set(query_terms(text)[:24])
+        for text in (cue.object, patterns("text")["clause_end"].split(cue.object, maxsplit=1)[0])
+    )
     best: tuple[float, Memory] | None = None
     for other in earlier:
         own = set(query_terms(other.text()))
@@ -282,8 +262,8 @@ class Cue:
 def identifiers(text: str) -> dict[str, str]:
     """The names in a text, such as issues, errors, files and code, each with its kind."""
     found: dict[str, str] = {}
-    for kinds in (_DISTINCTIVE_NAMES, _COMMON_NAMES):
-        for kind, pattern in kinds.items():
+    for section in ("distinctive_names", "common_names"):
+        for kind, pattern in patterns(section).items():
             for match in pattern.finditer(text[:MOST_CHARACTERS_READ]):
                 found.setdefault(match.group().lstrip("-").rstrip("."), kind)
     return found
@@ -291,7 +271,7 @@ def identifiers(text: str) -> dict[str, str]:
 
 def is_distinctive(kind: str) -> bool:
     """Whether names of this kind rarely stand for two things."""
-    return kind in _DISTINCTIVE_NAMES
+    return kind in patterns("distinctive_names")
 
 
 def named_by(memory: Memory) -> dict[str, str]:
@@ -318,13 +298,17 @@ def _files(context: Mapping[str, object]) -> Iterator[str]:
 
 def possible_ids(text: str) -> list[str]:
     """Words of a text that may be ids: those with a digit, and very long ones."""
-    words = dict.fromkeys(match.group() for match in _ID.finditer(text[:MOST_CHARACTERS_READ]))
+    words = dict.fromkeys(match.group() for match in patterns("text")["id"].finditer(text[:MOST_CHARACTERS_READ]))
     return [word for word in words if len(word) >= 24 or any(c.isdigit() for c in word)][:200]
 
 
 def cues(text: str) -> list[Cue]:
     """The phrases of a text that state relations; where phrases overlap, the one listed first counts."""
-    return [cue for sentence in _SENTENCE.findall(text[:MOST_CHARACTERS_READ]) for cue in _cues_in(sentence)]
+    return [
+        cue
+        for sentence in patterns("text")["sentence"].findall(text[:MOST_CHARACTERS_READ])
+        for cue in _cues_in(sentence)
+    ]
 
 
 class _Match(NamedTuple):
@@ -347,12 +331,14 @@ def _cues_in(sentence: str) -> Iterator[Cue]:
     for previous, match, following in zip([None, *found], found, [*found[1:], None], strict=False):
         before = sentence[_clause_start(sentence, previous, match) : match.start].strip()
         after = sentence[match.end : _clause_end(sentence, match, following)][: DETECTION.max_object_length]
-        is_about_itself = match.is_passive and _PRONOUN.fullmatch(before)
+        is_about_itself = match.is_passive and patterns("text")["pronoun"].fullmatch(before)
         takes_before = match.is_passive and not is_about_itself
         target = (
-            before[-DETECTION.max_object_length :] if takes_before else _CONCESSION.split(after, maxsplit=1)[0].strip()
+            before[-DETECTION.max_object_length :]
+            if takes_before
+            else patterns("text")["concession"].split(after, maxsplit=1)[0].strip()
         )
-        if target and not _NEGATED.search(sentence[: match.start]):
+        if target and not patterns("text")["negated"].search(sentence[: match.start]):
             # "Replaced by X" says of the memory itself that X supersedes it.
             relation = f"{match.relation.removesuffix('s')}d_by" if is_about_itself else match.relation
             yield Cue(relation, sentence[match.start : match.end].strip(), target)
@@ -371,16 +357,17 @@ def _matches(sentence: str) -> list[_Match]:
 def _clause_start(sentence: str, previous: _Match | None, match: _Match) -> int:
     if previous is None:
         return 0
-    breaks = list(_CLAUSE_BREAK.finditer(sentence, previous.end, match.start))
+    breaks = list(patterns("text")["clause_break"].finditer(sentence, previous.end, match.start))
     return breaks[-1].end() if breaks else previous.end
 
 
 def _clause_end(sentence: str, match: _Match, following: _Match | None) -> int:
     if following is None:
         return len(sentence)
-    breaks = list(_CLAUSE_BREAK.finditer(sentence, match.end, following.start))
+    breaks = list(patterns("text")["clause_break"].finditer(sentence, match.end, following.start))
     # In "fixes login and logout, based on the audit" the second phrase does not begin a clause of its own subject.
     begins_clause = breaks and (
-        following.is_passive or _PRONOUN.fullmatch(sentence[breaks[-1].end() : following.start].strip())
+        following.is_passive
+        or patterns("text")["pronoun"].fullmatch(sentence[breaks[-1].end() : following.start].strip())
     )
     return breaks[-1].start() if begins_clause else following.start

@@ -60,7 +60,7 @@ class MemoryRepository(Closeable):
     ) -> None:
         self._storage = checked_storage("journal", storage)
         if not callable(getattr(writer, "save", None)):
-            raise ValidationError("journal", "writer", writer, "must have a method save, as alma.ingest has")
+            raise ValidationError("journal", "writer", writer, "must be an object with a save method, as Ingest")
         self._audit = audit or AuditTrail(storage)
         self._writer = writer
         self._retrieval = checked_part("journal", "retrieval", retrieval, RetrievalEngine, "a RetrievalEngine")

@@ -12,7 +12,7 @@ from tests.support.walk import Walk, walk
 
 # Limits that are lowered as the paths get shorter. Raising one is a decision, not a repair of a failing test.
 RETRIEVE = {"files": 70, "functions": 380}
-LEARN = {"files": 70, "functions": 360}
+LEARN = {"files": 62, "functions": 380}
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ class LearningProtocol:
         if not callable(getattr(index, "search", None)):
             raise ValidationError("learning protocol", "index", index, "must be a vector index, as engine.index is one")
         self.validator = ScopeValidator(scopes)
+        self._audit = AuditTrail(storage, mask=storage.masked)
         if extractor is None:
             extractor = HeuristicExtractor()
         hint = "a HeuristicExtractor, or None for the usual one"
@@ -150,8 +151,7 @@ class LearningProtocol:
         """The scope of an agent that may learn this; otherwise a `ScopeViolationError`, which is audited."""
         requested = current_request()
         by = replace(requested.by, agent=agent)
-        trail = AuditTrail(self.storage, mask=self.storage.masked)
-        with trail.attempt(action, kind, by, resource_id="-", request=requested.request):
+        with self._audit.attempt(action, kind, by, resource_id="-", request=requested.request):
             return self.validator.require(agent, domain, text)
 
     # ------------------------------------------------------------------ embed

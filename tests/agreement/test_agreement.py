@@ -27,7 +27,7 @@ def by_kind(kinds: list[type[Record]]) -> pytest.MarkDecorator:
 
 
 @by_kind(list(KINDS))
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_every_record_of_every_kind_comes_back_from_every_store(
     stores: Stores, cls: type[Record], data: st.DataObject
@@ -48,7 +48,7 @@ def test_every_record_of_every_kind_comes_back_from_every_store(
 
 
 @by_kind(SAVEABLE)
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_every_store_answers_every_question_as_python_does(
     stores: Stores, cls: type[Record], data: st.DataObject
@@ -68,7 +68,7 @@ def test_every_store_answers_every_question_as_python_does(
 
 
 @by_kind(SEARCHABLE)
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_every_store_finds_the_same_words(stores: Stores, cls: type[Record], data: st.DataObject) -> None:
     batch = data.draw(population(cls))
@@ -86,7 +86,7 @@ def test_every_store_finds_the_same_words(stores: Stores, cls: type[Record], dat
 
 
 @by_kind(EMBEDDED)
-@examples(15)
+@examples(10)
 @given(data=st.data())
 def test_every_store_measures_the_same_angles(stores: Stores, cls: type[Record], data: st.DataObject) -> None:
     batch = data.draw(population(cls))

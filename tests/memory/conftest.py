@@ -27,9 +27,9 @@ def journal(store: StorageBackend) -> Iterator[Journal]:
 
 
 @pytest.fixture
-def light(tmp_path: Path) -> Iterator[Journal]:
+def light(sqlite_path: Path) -> Iterator[Journal]:
     """A journal on SQLite alone, for what is decided before any store is asked."""
-    with open_storage(str(tmp_path / "light.db")) as store:
+    with open_storage(str(sqlite_path)) as store:
         yield from opened(store, create_embedder("mock"))
 
 

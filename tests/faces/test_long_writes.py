@@ -35,7 +35,7 @@ def test_searches_are_answered_while_as_many_long_memories_are_written_as_there_
             client.post("/v1/memories", json={"content": f"Note {n}: {prose(150, n)}"}).raise_for_status()
         assert client.post("/v1/memories/search", json={"query": "warm"}).status_code == 200
         statuses: list[int] = []
-        texts = [prose(15_000, 100 + n) for n in range(THREADS)]
+        texts = [prose(10_000, 100 + n) for n in range(THREADS)]
 
         def write(text: str) -> None:
             with client_of(address) as own:

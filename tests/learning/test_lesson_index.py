@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from alma import ALMA, AntiPattern, Heuristic, Outcome
 from alma.learning.lesson_index import Entry, Floats, VectorTable, unit
-from alma.learning.task_similarity import NO_WORDS, similar_from, words_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.sqlite_local import SQLiteStorage
@@ -152,7 +151,7 @@ def test_what_is_made_of_an_outcome_is_in_the_book_at_once(tmp_path: Path) -> No
             assert index.position == tx.vector_position()
         (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
         vector = unit(Vector(near(1, 0)))
-        found = index.near(SHOP, vector, NO_WORDS, (0.65, 0.5), (8, 8))
+        found = index.near(SHOP, vector, 0.3, (8, 8))
         assert found is not None
         assert rule.id in {entry.id for _, entry in found[1]}
         assert alma.storage.find(AntiPattern, SHOP)
@@ -212,45 +211,6 @@ def test_what_lies_at_the_limit_is_found(dims: int, least: float) -> None:
         cosine = least + 0.001 if n < 100 else 0.0
         table.put(_of_length_one(cosine * asked + np.sqrt(1 - cosine**2) * aside), Entry(f"{n}", "s", "l"))
     assert {entry.id for _, entry in table.near(asked, least, 2048)} == {f"{n}" for n in range(100)}
-
-
-@pytest.mark.parametrize("count", [100, 2048])
-def test_tasks_that_share_words_are_found_farther_away(count: int) -> None:
-    rng = np.random.default_rng(count)
-    asked = _of_length_one(rng.normal(size=_DIMS))
-    table = VectorTable(2048)
-    for n in range(count):
-        other = rng.normal(size=_DIMS)
-        aside = _of_length_one(other - asked * (other @ asked))
-        cosine, task = [(0.55, f"Test the form {n}"), (0.55, f"Send {n} letters"), (0.3, f"Test the form {n}")][n % 3]
-        near_it = _of_length_one(cosine * asked + np.sqrt(1 - cosine**2) * aside)
-        table.put(near_it, Entry(f"{n}", "s", "l", words=words_of(task)))
-    found = {int(entry.id) % 3 for _, entry in table.near(asked, 0.65, 2048, words_of("Test the login form"))}
-    assert found == {0}
-    assert table.near(asked, 0.65, 2048) == []
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "least"),
-    [
-        ("Test the login form", "Test the newsletter form", 0.35),
-        ("Deploy the API", "Deploy the worker", 0.42),
-        ("Deploy the API", "Deploy the web app", 0.42),
-        ("Form validation", "Form testing", 0.42),
-        ("Deploy the API", "Restart the worker", 0.65),
-        ("Test the backup", "Test the nightly backup job now", 0.65),
-        ("Test the login form", "Test all backups now", 0.65),
-        ("Test", "Test the backup", 0.65),
-        ("Test", "Test", 0.65),
-    ],
-)
-def test_tasks_that_share_half_of_their_words_are_similar_from_farther_away(one: str, other: str, least: float) -> None:
-    ours, theirs = words_of(one), words_of(other)
-    assert similar_from(ours, theirs) == similar_from(theirs, ours) == least
-
-
-def test_long_tasks_are_told_by_their_meaning_alone() -> None:
-    assert words_of(" ".join(f"word{n}" for n in range(40))) == NO_WORDS
 
 
 def test_what_was_dropped_from_a_table_is_near_nothing() -> None:

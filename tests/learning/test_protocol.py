@@ -152,15 +152,19 @@ class TestHeuristics:
         (rule,) = heuristics(alma)
         assert rule.success_count == 3
 
-    def test_tasks_of_two_words_that_have_one_by_chance_are_other_lessons(self, alma: ALMA) -> None:
-        for task in (
-            "Fix dinner",
-            "Fix the login",
-            "Clean data",
-            "Clean the kitchen",
-            "Open a bank account",
-            "Open file",
+    def test_one_strategy_in_three_wordings_on_reworded_tasks_makes_one_heuristic(self, alma: ALMA) -> None:
+        for task, strategy in (
+            ("Schedule a meeting with the Tokyo team", "propose two slots in their morning"),
+            ("Set up a call with colleagues in Japan", "offer two time slots in the morning of their time zone"),
+            ("Arrange a sync with the Osaka office", "suggest a pair of times that are morning for them"),
         ):
+            learn(alma, task=task, strategy=strategy)
+        learn(alma, task="Plan a call with the Kyoto office", strategy="propose slots late in their evening")
+        (rule,) = heuristics(alma)
+        assert rule.success_count == 3
+
+    def test_unrelated_tasks_that_share_a_word_are_other_lessons(self, alma: ALMA) -> None:
+        for task in ("Fix dinner", "Fix the login", "Clean data", "Open a bank account", "Open file"):
             learn(alma, task=task, strategy="Take small steps", times=2)
         assert heuristics(alma) == []
 

@@ -16,8 +16,7 @@ from alma.errors import ProviderError, StorageError
 from alma.learning.burst_damping import Sessions, limited_by_hours, weights_for
 from alma.learning.lesson_index import unit
 from alma.learning.rule_evidence import Rule
-from alma.learning.strategies import strategy_key
-from alma.learning.task_similarity import word_overlap
+from alma.learning.strategies import strategy_key, word_overlap
 from alma.learning.tuning import AdviceFeatures, AdviceTuning
 from alma.model.learning import Belief, Heuristic, Outcome, kept
 from alma.model.query import In

@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from alma.learning.task_similarity import NO_WORDS, Words, similar_from, words_of
-from alma.learning.tuning import LESSONS
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import In, Order
 from alma.model.scope import Scope
@@ -36,8 +34,8 @@ _SEARCHES_BEFORE_READING = 3
 _MOST_TO_FOLLOW = 4_096
 _BATCH = 1_024
 _FIRST_ROOM = 64
-_OUTCOME_FIELDS = ("id", "task_type", "strategy_used", "lesson_id", "success", "task_description")
-_RULE_FIELDS = ("id", "strategy", "condition")
+_OUTCOME_FIELDS = ("id", "strategy_used", "lesson_id", "success")
+_RULE_FIELDS = ("id", "strategy")
 # BLAS multiplies so many numbers in one thread; with more, it waits for busy processors.
 _ONE_THREAD = 393_216
 # Squares of components outside of these limits lose precision in float32.
@@ -50,10 +48,8 @@ class Entry(NamedTuple):
     id: str
     strategy: str
     lesson_id: str
-    task_type: str | None = None
     succeeded: bool = False
     failed: bool = False
-    words: Words = NO_WORDS
 
     def merged(self, later: Entry) -> Entry:
         """The entry after the same strategy was tried on the same task again."""
@@ -72,19 +68,14 @@ class VectorTable:
     def __contains__(self, entry_id: str) -> bool:
         return entry_id in self._rows
 
-    def near(self, vector: Floats, least: float, most: int, words: Words = NO_WORDS) -> Near:
-        """The entries with at least this cosine, or a lower one and shared words; nearest first."""
+    def near(self, vector: Floats, least: float, most: int) -> Near:
+        """The entries with at least this cosine, nearest first."""
         if not self._entries or len(vector) != self._vectors.shape[1]:
             return []
         cosines = _products(self._vectors[: len(self._entries)], vector)
-        farthest = min(least, LESSONS.similar_in_words) if words else least
-        rows = np.flatnonzero(cosines >= farthest)
-        found = [
-            (cosine, entry)
-            for cosine, entry in zip(cosines[rows].tolist(), map(self._entries.__getitem__, rows.tolist()), strict=True)
-            if cosine >= least or cosine >= similar_from(words, entry.words)
-        ]
-        return sorted(found, key=lambda each: -each[0])[:most]
+        rows = np.flatnonzero(cosines >= least)
+        rows = rows[np.argsort(-cosines[rows], kind="stable")[:most]].tolist()
+        return [(float(cosines[row]), self._entries[row]) for row in rows]
 
     def put(self, vector: Floats, entry: Entry, repeats: str | None = None) -> None:
         """Add an entry, in the place of the one with the id `repeats` if that is still there."""
@@ -142,20 +133,18 @@ class LessonIndex:
         """The position of the feed up to which the index is current; None where nothing is indexed."""
         return self._position
 
-    def near(
-        self, scope: Scope, vector: Floats, words: Words, limits: tuple[float, float], most: tuple[int, int]
-    ) -> tuple[Near, Near, int] | None:
+    def near(self, scope: Scope, vector: Floats, least: float, most: tuple[int, int]) -> tuple[Near, Near, int] | None:
         """The nearest tasks and rules with the position of the feed; None where the agent is not indexed.
 
-        `limits` are the least cosines of tasks and of rules, `most` how many of each are wanted.
+        `least` is the lowest cosine, `most` how many tasks and how many rules are wanted.
         """
         with self._lock:
             known = self._agents.get(scope)
             if known is None or self._position is None:
                 return None
             self._agents.move_to_end(scope)
-            tasks = known.tasks.near(vector, limits[0], most[0], words)
-            return tasks, known.rules.near(vector, limits[1], most[1], words), self._position
+            tasks, rules = known.tasks.near(vector, least, most[0]), known.rules.near(vector, least, most[1])
+            return tasks, rules, self._position
 
     def follow(self, tx: Transaction) -> int | None:
         """Add what any process wrote since; returns the position that the index has then, or None without one."""
@@ -274,16 +263,14 @@ def _scope(vector: StoredVector) -> Scope:
 
 def _outcomes(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
     """The outcomes that belong to a lesson, as entries."""
-    for key, task_type, strategy, lesson_id, success, task in rows:
+    for key, strategy, lesson_id, success in rows:
         if lesson_id is not None:
-            kind = None if task_type is None else str(task_type)
-            words = words_of(str(task))
-            yield Entry(str(key), str(strategy or ""), str(lesson_id), kind, bool(success), not success, words)
+            yield Entry(str(key), str(strategy or ""), str(lesson_id), bool(success), not success)
 
 
 def _rules(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
-    for key, strategy, condition in rows:
-        yield Entry(str(key), str(strategy), str(key), words=words_of(str(condition)))
+    for key, strategy in rows:
+        yield Entry(str(key), str(strategy), str(key))
 
 
 # ---------------------------------------------------------------------- vectors

@@ -15,8 +15,7 @@ from alma import clock
 from alma.learning.heuristics import SAME_STRATEGY, DetailedTrial
 from alma.learning.lesson_index import Entry, Floats, LessonIndex, Near, unit
 from alma.learning.lessons import NEWEST_FIRST, NOT_THE_SAME, StoredLessons, new_lesson_id
-from alma.learning.strategies import StrategyComparer, shared_words, strategy_key
-from alma.learning.task_similarity import are_similar, word_overlap, words_of
+from alma.learning.strategies import StrategyComparer, shared_words, strategy_key, word_overlap
 from alma.learning.tuning import LESSONS
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In
@@ -133,19 +132,11 @@ class Planner:
     def _indexed(self, outcome: Outcome, scope: Scope) -> Neighbours | None:
         if not isinstance(outcome.embedding, Vector):
             return None
-        tuning, task_type = self._strategies.tuning, outcome.task_type
-        words = words_of(outcome.task_description)
-        least = tuning.similar if task_type is None else tuning.similar_of_type
-        limits, most = (least, tuning.similar_of_type), (_OUTCOMES_INDEXED, _RULES)
-        found = self.index.near(scope, unit(outcome.embedding), words, limits, most)
+        most = (_OUTCOMES_INDEXED, _RULES)
+        found = self.index.near(scope, unit(outcome.embedding), self._strategies.tuning.similar, most)
         if found is None:
             return None
-        tasks, rules, position = found
-        if task_type is not None:
-            tasks = [
-                each for each in tasks if are_similar(each[0], (task_type, each[1].task_type), (words, each[1].words))
-            ]
-        return Neighbours(tasks, rules, position)
+        return Neighbours(*found)
 
     def _searched(self, outcome: Outcome, scope: Scope) -> Neighbours:
         if not self._storage.is_writing and isinstance(outcome.embedding, Vector):
@@ -157,18 +148,18 @@ class Planner:
             rows = map(DetailedTrial._make, self._storage.values(Outcome, names, scope, In("id", ids)))
             return Neighbours(_entries(_alike_in_words(outcome, rows)))
         near = self._vectors.search(Outcome, vector, scope, limit=_OUTCOMES_SEARCHED)
-        least = self._strategies.tuning.similar_in_words
+        least = self._strategies.tuning.similar
         cosines = {each.record_id: each.cosine for each in near if each.cosine >= least}
         rows = map(DetailedTrial._make, self._storage.values(Outcome, names, scope, In("id", list(cosines))))
-        return Neighbours(_entries(_alike(outcome, cosines, rows)), self._rules(vector, scope))
+        return Neighbours(_entries((cosines[each.id], each) for each in rows), self._rules(vector, scope))
 
     def _rules(self, vector: Vector, scope: Scope) -> Near:
         """The rules for similar tasks."""
         near = self._vectors.search(Heuristic, vector, scope, limit=_RULES)
-        least = self._strategies.tuning.similar_of_type
+        least = self._strategies.tuning.similar
         cosines = {each.record_id: each.cosine for each in near if each.cosine >= least}
-        rows = self._storage.values(Heuristic, ("id", "strategy", "condition"), scope, In("id", list(cosines)))
-        rules = ((cosines[key], Entry(key, text, key, words=words_of(task))) for key, text, task in rows)
+        rows = self._storage.values(Heuristic, ("id", "strategy"), scope, In("id", list(cosines)))
+        rules = ((cosines[key], Entry(key, text, key)) for key, text in rows)
         return sorted(rules, key=_cosine)
 
     def _pairs(self, strategy: str, neighbours: Neighbours) -> list[Pair]:
@@ -292,7 +283,8 @@ class Planner:
         stored = tx.vectors_of(Outcome, [trial.id for trial in trials])
         own = (each for each in stored if each.model == tx.embedding_model and each.part == 0)
         cosines = {each.record_id: float(vector.dot(unit(each.vector))) for each in own}
-        return _alike(plan.outcome, cosines, [trial for trial in trials if trial.id in cosines])
+        least = self._strategies.tuning.similar
+        return [(cosines[trial.id], trial) for trial in trials if cosines.get(trial.id, -1.0) >= least]
 
     # ------------------------------------------------------------------ after the transaction
 
@@ -309,7 +301,7 @@ class Planner:
         if vector is None or self._storage.is_writing:
             return
         rules = [
-            (unit(rule.embedding), Entry(rule.id, rule.strategy, rule.id, words=words_of(rule.condition)))
+            (unit(rule.embedding), Entry(rule.id, rule.strategy, rule.id))
             for rule in made
             if isinstance(rule, Heuristic) and isinstance(rule.embedding, Vector)
         ]
@@ -341,8 +333,7 @@ def _entries(found: Iterable[_Alike]) -> Near:
 
 
 def _entry(trial: DetailedTrial) -> Entry:
-    strategy, lesson, words = trial.strategy_used or "", trial.lesson_id or "", words_of(trial.task_description)
-    return Entry(trial.id, strategy, lesson, trial.task_type, trial.success, not trial.success, words)
+    return Entry(trial.id, trial.strategy_used or "", trial.lesson_id or "", trial.success, not trial.success)
 
 
 def _cosine(each: tuple[float, object]) -> float:
@@ -354,18 +345,8 @@ def _is_separated(rule: Heuristic | None, strategy: str) -> bool:
     return rule is not None and strategy_key(strategy) in rule.metadata.get(NOT_THE_SAME, ())
 
 
-def _alike(outcome: Outcome, cosines: Mapping[str, float], trials: Iterable[DetailedTrial]) -> list[_Alike]:
-    """Those of these outcomes whose tasks are similar, by their vectors and their words."""
-    words = words_of(outcome.task_description)
-    return [
-        (cosines[each.id], each)
-        for each in trials
-        if are_similar(cosines[each.id], (outcome.task_type, each.task_type), (words, words_of(each.task_description)))
-    ]
-
-
 def _alike_in_words(outcome: Outcome, trials: Iterable[DetailedTrial]) -> list[_Alike]:
     """Those of these outcomes whose tasks share most of their words."""
     words = set(query_terms(outcome.task_description))
-    shared = ((word_overlap(words, query_terms(trial.task_description)), trial) for trial in trials)
+    shared = ((word_overlap(words, set(query_terms(trial.task_description))), trial) for trial in trials)
     return [each for each in shared if each[0] >= LESSONS.shared_words]

@@ -16,10 +16,10 @@ from alma import clock
 from alma.learning.burst_damping import limited_by_hours
 from alma.learning.estimator import Estimate
 from alma.learning.heuristics import current_belief
-from alma.learning.task_similarity import words_of
 from alma.model.learning import AntiPattern, Belief, Heuristic, anti_pattern_id, kept
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
+from alma.text.tokens import query_terms
 
 _NOTHING = Belief()
 # The weight of a lesson about a task in other words.
@@ -143,7 +143,7 @@ def unstored_evidence(
 def _relevance(lesson: Lesson, task: str) -> float:
     if not lesson.task:
         return 1.0
-    one, other = (words_of(text) for text in (lesson.task, task))
+    one, other = (set(query_terms(text)) for text in (lesson.task, task))
     smaller = min(len(one), len(other))
     return 1.0 if smaller and len(one & other) >= _MOSTLY * smaller else _ON_OTHER_TASKS
 

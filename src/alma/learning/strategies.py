@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import lru_cache
 from threading import Lock
 
@@ -54,8 +54,12 @@ def _is_word(token: str) -> bool:
 
 def shared_words(one: str, other: str) -> float:
     """The Jaccard similarity of the words of two strategies."""
-    mine, theirs = strategy_words(one), strategy_words(other)
-    return len(mine & theirs) / max(1, len(mine | theirs))
+    return word_overlap(strategy_words(one), strategy_words(other))
+
+
+def word_overlap(words: Set[str], others: Set[str]) -> float:
+    """The Jaccard similarity of two sets of words."""
+    return len(words & others) / len(words | others) if words | others else 0.0
 
 
 class StrategyComparer:

@@ -11,26 +11,24 @@ class LessonTuning:
     """The thresholds by which outcomes become lessons, rules and warnings.
 
     Judgements (probabilities; measured on held-out clusters of strategies, see the decision on lessons): from `same`
-    on, two strategies are one lesson; from `opposite` on, a success of one weakens the rule of the other; from `linked`
-    on, a rule names another one that says more, less or the opposite. At most `pairs` are judged for one outcome.
+    on, two strategies on similar tasks are one lesson; from `opposite` on, a success of one weakens the rule of the
+    other; from `linked` on, a rule names another one that says more, less or the opposite. At most `pairs` are judged
+    for one outcome.
 
-    Tasks (cosines of their vectors; measured on tasks that differ in one word): `similar` for any two tasks,
-    `similar_of_type` for two of one task type, `similar_in_words` for two that share half of their words,
-    `similar_in_one_word` for two short ones that share a word. From `same_task` on they are one task.
+    Tasks (cosines of their vectors; measured by `bench/lessons.py`): from `similar` on, outcomes on two tasks may be
+    one lesson, and from `same_task` on they are one task. Where there are no vectors, `shared_words` is the Jaccard
+    similarity of the words of similar tasks.
 
     Confidence (conventions, not fitted): an existing rule whose lower bound is at least `well_known` holds back a new
     rule that says the opposite; failures outweigh successes when they lead by `clearly` outcomes.
     """
 
-    same: float = 0.7
+    same: float = 0.6
     opposite: float = 0.85
     linked: float = 0.7
     pairs: int = 16
 
-    similar: float = 0.65
-    similar_of_type: float = 0.5
-    similar_in_words: float = 0.35
-    similar_in_one_word: float = 0.42
+    similar: float = 0.35
     same_task: float = 0.95
     shared_words: float = 0.5
 

@@ -98,7 +98,7 @@ def _serve(folder: str) -> None:
         storage=storage, scopes={}, embedder=embedder
     )
     memory = importlib.import_module("alma").ALMA(storage, retrieval, learning, {}, _PROJECT)
-    engine = importlib.import_module("alma.confidence.engine").ConfidenceEngine(memory)
+    engine = importlib.import_module("alma.confidence").ConfidenceEngine(memory)
     for line in sys.stdin:
         request = json.loads(line)
         if "among" in request:

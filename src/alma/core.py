@@ -34,10 +34,9 @@ from alma.memory.patterns import Patterns
 from alma.memory.projects import Projects
 from alma.memory.relationships import Relationships
 from alma.memory.sessions import Sessions
-from alma.memory.settings import SystemSettings
+from alma.memory.settings import SystemSettings, Users
 from alma.memory.states import AgentStates
 from alma.memory.updates import screen_with
-from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
 from alma.model.common import checked_name, checked_names, checked_part, same_name
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from alma.memory.entries import ASSIGNED, Draft, category_of, importance_for, layers_of, with_assigned
-from alma.memory.vocabulary import table
+from alma.memory.tuning import table
 from alma.model.memory import Memory
 from alma.testing import builders as make
 

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from alma.extraction.facts import Turn
 from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.extraction import by_rules
+from alma.ingest.echo_guard import shingles
 from alma.ingest.screening import DefaultScreen, injection_in
 from alma.judge import StrictJudge
 from alma.learning.strategies import shared_words, strategy_key
@@ -24,7 +25,6 @@ from alma.retrieval.query_intent import asks_advice
 from alma.text.canonical import canonical_words, ordered_words
 from alma.text.disguise import visible
 from alma.text.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows
-from alma.text.shingles import shingles
 from alma.text.timeexpr import find, resolve
 from alma.text.tokens import query_terms, terms
 from tests.support.hostile import UNITS, mixed, noise, repeated

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from alma.text.shingles import repeats, sentences, shingles
+from alma.ingest.echo_guard import repeats, sentences, shingles
 
 PORT = ["The staging database listens on port 5433"]
 RULE = ["Call the payments gateway", "retry with exponential backoff after a timeout", "worked 3 of 3 times"]

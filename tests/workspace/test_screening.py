@@ -15,9 +15,9 @@ from alma.memory.audit import AuditTrail
 from alma.memory.projects import Projects
 from alma.memory.relationships import Relationships
 from alma.memory.sessions import Sessions
+from alma.memory.settings import Users
 from alma.memory.states import AgentStates
 from alma.memory.updates import as_it_is
-from alma.memory.users import Users
 from alma.model.governance import Attribution
 from alma.model.kinds import KINDS
 from alma.model.memory import Memory

@@ -9,8 +9,8 @@ import pytest
 
 from alma.clock import now
 from alma.errors import NotFoundError, UniquenessError, ValidationError
+from alma.memory.settings import Users
 from alma.memory.states import AgentStates
-from alma.memory.users import Users
 from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Session
 from alma.storage.base import StorageBackend

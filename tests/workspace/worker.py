@@ -9,8 +9,8 @@ from collections.abc import Callable
 from alma.bootstrap import open_storage
 from alma.errors import ValidationError
 from alma.memory.sessions import Sessions
+from alma.memory.settings import Users
 from alma.memory.states import AgentStates
-from alma.memory.users import Users
 from alma.memory.working import WorkingMemory
 from alma.model.scope import Scope
 from alma.progress import ProgressTracker

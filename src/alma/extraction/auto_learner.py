@@ -14,6 +14,7 @@ from alma.errors import ALMAError, ConfigurationError, ProviderError, StorageErr
 from alma.extraction.facts import (
     BY_AGENT,
     BY_USER,
+    GENERAL,
     ExtractedFact,
     FactExtractor,
     FactType,
@@ -21,10 +22,10 @@ from alma.extraction.facts import (
     clean_fact,
     clean_refusal,
     conversation,
+    domain_of,
     source_of,
 )
 from alma.extraction.model import create_extractor
-from alma.extraction.topics import GENERAL, domain_of
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import DomainKnowledge, Outcome, UserPreference

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from alma.graph.vocabulary import WORDS
+from alma.graph.mentions import WORDS
 
 _FIRST_NAMES, _NOT_NAMES = WORDS["first_names"], WORDS["not_names"]
 

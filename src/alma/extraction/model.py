@@ -21,11 +21,11 @@ from alma.extraction.facts import (
     FactType,
     Refusal,
     Turn,
+    category_of,
     conversation,
     own_turns,
 )
 from alma.extraction.rules import RuleBasedExtractor
-from alma.extraction.topics import category_of
 from alma.graph.relations import sentence_around
 from alma.judge.base import Judge
 from alma.judge.default import LEAST_PROPOSED, entailed

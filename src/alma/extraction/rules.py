@@ -8,10 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from alma.extraction.clauses import Clause, is_past
-from alma.extraction.facts import ExtractedFact, ExtractionResult, FactExtractor, FactType, Turn, conversation
+from alma.extraction.facts import (
+    ExtractedFact,
+    ExtractionResult,
+    FactExtractor,
+    FactType,
+    Turn,
+    category_of,
+    conversation,
+)
 from alma.extraction.frames import Frame
 from alma.extraction.sentences import Sentence, sentences
-from alma.extraction.topics import category_of
 from alma.judge.base import Judge
 from alma.judge.default import LEAST_RESTATED, entailed
 from alma.model.learning import PROFILE_CATEGORY

@@ -10,9 +10,8 @@ from typing import Any
 
 from alma.errors import LanguageModelError, ValidationError
 from alma.graph.base import Entity, Relationship, name_key
-from alma.graph.mentions import Mention, mentions
+from alma.graph.mentions import ENTITY_TYPES, Mention, mentions
 from alma.graph.relations import Relation, relations
-from alma.graph.vocabulary import ENTITY_TYPES
 from alma.llm.base import LanguageModel, Message
 from alma.llm.structured import complete_json, span_of
 from alma.redaction.nested import Masked

@@ -12,15 +12,18 @@ from alma.graph.base import (
     Entity,
     GraphStore,
     Relationship,
+    best_named,
     check_search,
     checked_entity,
     checked_id,
     checked_relationship,
+    entity_order,
+    merged_entity,
+    merged_relationship,
     name_key,
     self_loop,
     type_key,
 )
-from alma.graph.merging import best_named, entity_order, merged_entity, merged_relationship
 
 _Name = tuple[str, str]
 _Edge = tuple[str, str, str]

@@ -23,17 +23,22 @@ from alma.graph.base import (
     Direction,
     Entity,
     GraphStore,
+    Redact,
     Relationship,
+    best_named,
     check_search,
     checked_entity,
     checked_id,
     checked_relationship,
     digest,
+    masked,
+    merged_entity,
+    merged_relationship,
     name_key,
     self_loop,
     type_key,
+    without_secrets,
 )
-from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.common import checked_name
 from alma.model.secret import Secret
 from alma.text.tokens import query_terms, terms

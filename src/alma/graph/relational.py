@@ -11,17 +11,22 @@ from alma.graph.base import (
     Direction,
     Entity,
     GraphStore,
+    Redact,
     Relationship,
+    best_named,
     check_search,
     checked_entity,
     checked_id,
     checked_relationship,
     digest,
+    masked,
+    merged_entity,
+    merged_relationship,
     name_key,
     self_loop,
     type_key,
+    without_secrets,
 )
-from alma.graph.merging import Redact, best_named, masked, merged_entity, merged_relationship, without_secrets
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.query import And, Compare, In, Or, Order, Predicate

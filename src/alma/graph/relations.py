@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from alma.graph import vocabulary
-from alma.graph.mentions import Mention
-from alma.graph.vocabulary import WORDS, pattern
+from alma.graph import mentions
+from alma.graph.mentions import WORDS, Mention, pattern
 
 _MAX_FILLERS = 4
 _MAX_CONTEXT = 300
@@ -162,15 +161,15 @@ class _Sentence:
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Alice from Acme, Bob (engineer at Acme), a PR by Bob: the name before stays the subject."""
-        if pattern("made_by").fullmatch(gap) and before in self._subjects and before.entity_type != vocabulary.PERSON:
+        if pattern("made_by").fullmatch(gap) and before in self._subjects and before.entity_type != mentions.PERSON:
             self._add(mention, before, "created", 0.75, False)
             return True
-        if before.entity_type != vocabulary.PERSON or mention.entity_type not in (
-            vocabulary.ORGANIZATION,
-            vocabulary.CONCEPT,
+        if before.entity_type != mentions.PERSON or mention.entity_type not in (
+            mentions.ORGANIZATION,
+            mentions.CONCEPT,
         ):
             return False
-        confidence = 0.85 if mention.entity_type == vocabulary.ORGANIZATION else 0.5
+        confidence = 0.85 if mention.entity_type == mentions.ORGANIZATION else 0.5
         if pattern("affiliation").fullmatch(gap):
             if mention.name.split()[0].casefold() in WORDS["places"]:
                 return True
@@ -204,7 +203,7 @@ class _Sentence:
 
     def _recipient(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Trent assigned the issue to Victor: the verb also relates the issue and Victor."""
-        if self._verb is None or mention.entity_type != vocabulary.PERSON or not pattern("recipient").fullmatch(gap):
+        if self._verb is None or mention.entity_type != mentions.PERSON or not pattern("recipient").fullmatch(gap):
             return False
         relation_type, confidence, passive = self._verb
         if passive or relation_type not in WORDS["handed_over"]:
@@ -216,7 +215,7 @@ class _Sentence:
     def _relative_object(self, before: Mention, mention: Mention) -> bool:
         """The PR that Bob submitted: the object comes before the subject."""
         tail = self._following(mention)
-        verb = pattern("verb").match(tail) if before.entity_type != vocabulary.DATE else None
+        verb = pattern("verb").match(tail) if before.entity_type != mentions.DATE else None
         if verb is None or pattern("unreal").search(tail) or pattern("object_pronoun").match(verb["rest"]):
             return False
         self._add(mention, before, _relation_of(verb["verb"]), 0.8, False)
@@ -227,7 +226,7 @@ class _Sentence:
         return True
 
     def _is_place(self, mention: Mention) -> bool:
-        return mention.entity_type == vocabulary.CONCEPT and mention.name.split()[0].casefold() in WORDS["places"]
+        return mention.entity_type == mentions.CONCEPT and mention.name.split()[0].casefold() in WORDS["places"]
 
     def _add(
         self, source: Mention, target: Mention, kind: str, confidence: float, passive: bool, role: str | None = None
@@ -252,15 +251,15 @@ def _read_verb(gap: str, subjects: Sequence[Mention]) -> tuple[str, float, bool]
     if verb is None or not pattern("filler").fullmatch(verb["rest"]):
         return None
     word, fillers = verb["verb"], verb["rest"].split()
-    known = word in vocabulary.VERBS
+    known = word in mentions.VERBS
     if len(fillers) > _MAX_FILLERS or (
-        not known and subjects[0].entity_type not in (vocabulary.PERSON, vocabulary.ORGANIZATION)
+        not known and subjects[0].entity_type not in (mentions.PERSON, mentions.ORGANIZATION)
     ):
         return None
     if WORDS["skipped_words"].intersection(fillers) or (not known and WORDS["directions"].intersection(fillers)):
         # In "moved from Berlin", Berlin is not the object.
         return None
-    if word in vocabulary.BASE_FORMS and len(subjects) == 1:
+    if word in mentions.BASE_FORMS and len(subjects) == 1:
         return None
     return _relation_of(word), (0.9 if known else 0.6) - 0.08 * len([w for w in fillers if len(w) > 3]), False
 
@@ -271,4 +270,4 @@ def _clause(gap: str) -> str:
 
 
 def _relation_of(verb: str) -> str:
-    return vocabulary.VERBS.get(verb, verb)
+    return mentions.VERBS.get(verb, verb)

@@ -12,9 +12,8 @@ from typing import Any
 from alma import clock
 from alma.errors import ScopeViolationError, ValidationError
 from alma.memory.filters import checked_layer
-from alma.memory.tuning import ASSIGNMENT
+from alma.memory.tuning import ASSIGNMENT, phrases, table
 from alma.memory.updates import expiry
-from alma.memory.vocabulary import phrases, table
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory
 from alma.text.timeexpr import resolve

@@ -11,8 +11,7 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.memory.mining import Facts, solved
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, files_of, identifiers
-from alma.memory.tuning import GAPS
-from alma.memory.vocabulary import phrases
+from alma.memory.tuning import GAPS, phrases
 from alma.model.common import checked_prose, checked_whole
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.query import In, Or

@@ -12,7 +12,7 @@ from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.filters import ALIVE, visible
 from alma.memory.read_counts import add_feedback
-from alma.memory.vocabulary import phrases
+from alma.memory.tuning import phrases
 from alma.model.common import checked_names
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, MemoryAccess, MemoryRelationship

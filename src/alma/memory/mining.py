@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, identifiers
-from alma.memory.tuning import MINING
-from alma.memory.vocabulary import phrases, table
+from alma.memory.tuning import MINING, phrases, table
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
 from alma.text.tokens import query_terms

@@ -15,8 +15,8 @@ from typing import Any
 from alma.clock import new_id, now
 from alma.errors import UniquenessError, ValidationError
 from alma.memory.git import read_git_context
+from alma.memory.tuning import table
 from alma.memory.updates import Screen, screened, without_secrets
-from alma.memory.vocabulary import table
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome

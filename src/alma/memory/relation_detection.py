@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
-from alma.memory.tuning import DETECTION
-from alma.memory.vocabulary import patterns, phrase_pattern, table
+from alma.memory.tuning import DETECTION, patterns, phrase_pattern, table
 from alma.model.fields import JsonObject
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Or, Predicate

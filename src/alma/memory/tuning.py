@@ -1,14 +1,20 @@
-"""The tuned numbers of general memories.
+"""The tuned numbers of general memories, and the word lists and patterns that are read from `data/`.
 
-All were set by hand and are held by the tests named with them; none is trained. Limits of size and batch are constants
-of the modules that use them, and the thresholds of the judge are in `alma.memory.fact_comparison`.
+The numbers were set by hand and are held by the tests named with them; none is trained. Limits of size and batch are
+constants of the modules that use them, and the thresholds of the judge are in `alma.memory.fact_comparison`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
+from importlib import resources
 from types import MappingProxyType
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +96,38 @@ MINING = MiningTuning()
 GAPS = GapTuning()
 WORKING_SET = WorkingSetTuning()
 SUMMARY = SummaryTuning()
+
+
+_SYNTAX = {"(": "(?:", ")": ")", "|": "|", "*": r"\w*", " ": r"[\s-]+", "'": "['’]"}
+
+
+@cache
+def table(name: str) -> dict[str, Any]:
+    """The content of a JSON file."""
+    loaded: dict[str, Any] = json.loads(_text_of(f"{name}.json"))
+    return loaded
+
+
+@cache
+def patterns(section: str) -> dict[str, re.Pattern[str]]:
+    """The regular expressions of one section of `patterns.toml`."""
+    return {name: re.compile(text) for name, text in tomllib.loads(_text_of("patterns.toml"))[section].items()}
+
+
+@cache
+def phrases(name: str) -> re.Pattern[str]:
+    """The pattern that finds any phrase of one list of `phrases.json`."""
+    return phrase_pattern(table("phrases")[name])
+
+
+def phrase_pattern(wanted: Iterable[str]) -> re.Pattern[str]:
+    """The pattern that finds any of the phrases as whole words, ignoring case; earlier phrases win.
+
+    `(a|b)` lists alternatives, `*` stands for any word ending, and a space also matches a hyphen.
+    """
+    alternatives = ("".join(_SYNTAX.get(sign) or re.escape(sign) for sign in phrase) for phrase in wanted)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)
+
+
+def _text_of(file: str) -> str:
+    return resources.files("alma.memory").joinpath("data", file).read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, StringConstraints
 
-from alma.confidence.engine import ConfidenceEngine
+from alma.confidence import ConfidenceEngine
 from alma.errors import NotFoundError
 from alma.learning.recommendation import Assessed
 from alma.model.kinds import kind_named

@@ -12,7 +12,7 @@ from alma.memory.projects import ProjectStats
 from alma.model.workspace import Project, User, WorkItem, WorkItemStatus
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
-from alma.progress.strategies import Strategy, is_for
+from alma.progress.items import Strategy, is_for
 from alma.progress.tracker import ProgressSummary, ProgressTracker
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from alma.model.workspace import ProgressLog as ProgressLog
     from alma.model.workspace import WorkItem as WorkItem
     from alma.model.workspace import WorkItemStatus as WorkItemStatus
-    from alma.progress.strategies import Strategy as Strategy
+    from alma.progress.items import Strategy as Strategy
     from alma.progress.tracker import ProgressSummary as ProgressSummary
     from alma.progress.tracker import ProgressTracker as ProgressTracker
 
@@ -18,7 +18,7 @@ _HOME_OF = {
     "ProgressLog": "alma.model.workspace",
     "ProgressSummary": "alma.progress.tracker",
     "ProgressTracker": "alma.progress.tracker",
-    "Strategy": "alma.progress.strategies",
+    "Strategy": "alma.progress.items",
     "WorkItem": "alma.model.workspace",
     "WorkItemStatus": "alma.model.workspace",
 }

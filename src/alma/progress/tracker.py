@@ -19,9 +19,8 @@ from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
-from alma.progress import changes
-from alma.progress.changes import BLOCKED_REASON
-from alma.progress.strategies import OPEN, Strategy, begun, is_for, ranked
+from alma.progress import items
+from alma.progress.items import BLOCKED_REASON, OPEN, Strategy, begun, is_for, ranked
 
 if TYPE_CHECKING:
     from alma.storage.base import StorageBackend, Transaction
@@ -87,7 +86,7 @@ class ProgressTracker(StoreUser):
             estimate_minutes=estimate_minutes,
             metadata=metadata or {},
         )
-        return self._storage.write(lambda tx: changes.create(tx, self._screen(item), self._scope), by)
+        return self._storage.write(lambda tx: items.create(tx, self._screen(item), self._scope), by)
 
     def get_item(self, item_id: str) -> WorkItem | None:
         """The item with this id in the project, or None."""
@@ -107,7 +106,7 @@ class ProgressTracker(StoreUser):
         where: list[Predicate] = []
         if status is not None:
             wanted = status if isinstance(status, Sequence) and not isinstance(status, str) else [status]
-            where.append(In("status", [changes.parsed_status(each) for each in wanted]))
+            where.append(In("status", [items.parsed_status(each) for each in wanted]))
         if agent is not None:
             where.append(In("agent", spellings(checked_name("work_item", "agent", agent))))
         if parent_id is not None:
@@ -121,8 +120,8 @@ class ProgressTracker(StoreUser):
                 raise ValidationError("work_item", None, name, f"cannot be changed here; these can: {_EDITABLE}")
 
         def update(tx: Transaction) -> WorkItem:
-            item = changes.locked(tx, item_id, self._scope)
-            return changes.write(tx, item, screened(item, fields, self._screen), self._scope)
+            item = items.locked(tx, item_id, self._scope)
+            return items.write(tx, item, screened(item, fields, self._screen), self._scope)
 
         return self._storage.write(update, by)
 
@@ -134,24 +133,24 @@ class ProgressTracker(StoreUser):
         A done item no longer blocks others; a reopened one blocks them again. For "blocked", the note says what the
         item waits for.
         """
-        wanted = changes.parsed_status(status)
+        wanted = items.parsed_status(status)
         return self._storage.write(
-            lambda tx: changes.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
+            lambda tx: items.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
         )
 
     def delete_item(self, item_id: str, by: Attribution = ANONYMOUS) -> None:
         """Delete an item; items that waited for it are unblocked."""
-        self._storage.write(lambda tx: changes.delete(tx, item_id, self._scope), by)
+        self._storage.write(lambda tx: items.delete(tx, item_id, self._scope), by)
 
     # ------------------------------------------------------------------ dependencies
 
     def add_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
         """Let an item wait until another one is done; a cycle is refused."""
-        return self._storage.write(lambda tx: changes.add_dependency(tx, item_id, blocked_by, self._scope), by)
+        return self._storage.write(lambda tx: items.add_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def remove_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
         """Remove a dependency between two items."""
-        return self._storage.write(lambda tx: changes.remove_dependency(tx, item_id, blocked_by, self._scope), by)
+        return self._storage.write(lambda tx: items.remove_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def block(
         self, item_id: str, blocked_by: str | None = None, reason: str | None = None, by: Attribution = ANONYMOUS
@@ -162,10 +161,10 @@ class ProgressTracker(StoreUser):
 
         def block(tx: Transaction) -> WorkItem:
             if blocked_by is not None:
-                item = changes.add_dependency(tx, item_id, blocked_by, self._scope)
+                item = items.add_dependency(tx, item_id, blocked_by, self._scope)
                 if reason is None:
                     return item
-            return changes.set_status(tx, item_id, WorkItemStatus.BLOCKED, self._scope, reason, self._screen)
+            return items.set_status(tx, item_id, WorkItemStatus.BLOCKED, self._scope, reason, self._screen)
 
         return self._storage.write(block, by)
 
@@ -173,11 +172,11 @@ class ProgressTracker(StoreUser):
         """Remove one blocker of an item, or all blockers and reasons."""
 
         def unblock(tx: Transaction) -> WorkItem:
-            item = changes.locked(tx, item_id, self._scope)
+            item = items.locked(tx, item_id, self._scope)
             for blocker in item.blocked_by if blocked_by is None else (blocked_by,):
-                item = changes.remove_dependency(tx, item_id, blocker, self._scope)
+                item = items.remove_dependency(tx, item_id, blocker, self._scope)
             if blocked_by is None and item.status is WorkItemStatus.BLOCKED:
-                item = changes.set_status(tx, item_id, WorkItemStatus.PENDING, self._scope, None)
+                item = items.set_status(tx, item_id, WorkItemStatus.PENDING, self._scope, None)
             return item
 
         return self._storage.write(unblock, by)
@@ -213,7 +212,7 @@ class ProgressTracker(StoreUser):
 
         def claim(tx: Transaction) -> WorkItem | None:
             candidates = ranked(self._open(tx), chosen, agent)
-            claims = (changes.claim(tx, item.id, agent, self._scope) for item in candidates)
+            claims = (items.claim(tx, item.id, agent, self._scope) for item in candidates)
             return next((item for item in claims if item is not None), None)
 
         return self._storage.write(claim, by or Attribution(agent=agent))

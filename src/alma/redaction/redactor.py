@@ -16,11 +16,9 @@ from alma.model.field_spec import FieldSpec
 from alma.model.fields import FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
 from alma.redaction.assignments import assigned_spans
-from alma.redaction.entropy import high_entropy_spans, names_an_id
 from alma.redaction.names import KeyName, key_name
-from alma.redaction.nested import Masked, Redacted, redacted_value
-from alma.redaction.rules import MIN_KEY_LENGTH, Rule, RuleSet, Span, shipped_rules
-from alma.redaction.structured import column_spans, structured_spans
+from alma.redaction.nested import Masked, Redacted, column_spans, redacted_value, structured_spans
+from alma.redaction.rules import MIN_KEY_LENGTH, Rule, RuleSet, Span, high_entropy_spans, names_an_id, shipped_rules
 from alma.redaction.values import MARK, MASKS, looks_random
 from alma.text.disguise import Undisguised, is_disguised
 from alma.text.scanning import matches

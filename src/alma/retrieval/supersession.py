@@ -16,7 +16,7 @@ from alma.model.scope import Scope
 from alma.retrieval.router import Target
 from alma.retrieval.scoring import ScoredRecord, moment_of
 from alma.storage.base import StorageBackend
-from alma.text.timeexpr.calendar import EARLIEST
+from alma.text.timeexpr.vocabulary import EARLIEST
 
 Edge = MemoryRelationship | FactRelationship
 SUPERSEDED, CONTRADICTED = "superseded", "contradicted"

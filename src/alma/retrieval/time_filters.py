@@ -18,9 +18,8 @@ from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.retrieval.tuning import SCORE, TUNING
 from alma.storage.base import StorageBackend
 from alma.text.timeexpr import TimeWindow, find, resolve
-from alma.text.timeexpr.calendar import EARLIEST, LATEST
 from alma.text.timeexpr.normalize import normalized
-from alma.text.timeexpr.vocabulary import looks_back
+from alma.text.timeexpr.vocabulary import EARLIEST, LATEST, looks_back
 from alma.text.tokens import query_terms, stored_terms, words_by_term
 
 # "How are you today?" does not ask for memories.

@@ -1,19 +1,31 @@
-"""Read single dates ("last week", "3 May", "in Q3 2024") by the rules of `english.toml`."""
+"""Read dates ("last week", "in Q3 2024"), clock times and parts of a day ("yesterday at 3 pm")."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
 from alma.text.timeexpr import interpretation, recurring
-from alma.text.timeexpr.calendar import Span
-from alma.text.timeexpr.interpretation import Reader
+from alma.text.timeexpr.interpretation import Reader, shifted
 from alma.text.timeexpr.normalize import data
-from alma.text.timeexpr.vocabulary import DECADES, MONTHS, PATTERNS, SEASONS, WEEKDAYS, Asking, Date, expanded
+from alma.text.timeexpr.vocabulary import (
+    AMOUNT,
+    DECADES,
+    END,
+    MONTHS,
+    PATTERNS,
+    PREVIOUS,
+    SEASONS,
+    WEEKDAYS,
+    Asking,
+    Date,
+    Span,
+    expanded,
+)
 
 _TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
 _NUMBER = "#"
@@ -112,3 +124,164 @@ def _rules_for(text: str) -> list[Rule]:
     if _DIGIT.search(text):
         words.add(_NUMBER)
     return [rules.rules[place] for place in sorted({place for word in words for place in rules.by_word[word]})]
+
+
+_HOUR, _DAY = timedelta(hours=1), timedelta(days=1)
+_HALF_DAY = 12 * _HOUR
+# The tolerance of "at" an hour.
+_EARLIER, _LATER = _HOUR / 2, _HOUR
+# The reach of "shortly" before or after.
+_NEAR = 2 * _HOUR
+_UNTIL, _FROM = ("before", "until", "till", "by"), ("after", "since", "from")
+_EVENINGS = ("afternoon", "evening", "night")
+# From then on a night is still that of the day on which it began.
+_OF_A_NIGHT = 6
+
+
+def _clock(number: str) -> str:
+    return (
+        rf"(?:(?P<hour{number}>[01]?\d|2[0-4])(?:[:.](?P<minute{number}>[0-5]\d))?"
+        rf"(?: ?(?P<half{number}>[ap])\.?m\b\.?|(?P<exact{number}> ?o'clock))?(?!%)|(?P<word{number}>noon|midnight))"
+    )
+
+
+_WHEN = (
+    r"(?:(?P<near>shortly|just|right|soon|immediately) )?"
+    r"(?P<side>at|around|about|before|until|till|by|after|since|from|between) (?:about |around )?"
+    rf"{_clock('')}(?: ?(?:and|to|until|till|-) ?{_clock('2')})?"
+)
+_PARTS = r"(?: (?:in the )?(?P<part>morning|afternoon|evening|night))?"
+
+
+class Hours(NamedTuple):
+    """The hours of a day that are meant, the words that they and their day were read from, and whether all from then on
+    are meant.
+    """
+
+    spans: tuple[Span, ...]
+    phrase: str
+    onward: bool = False
+
+
+def hours_named(text: str, phrase: str, day: Span) -> Hours | None:
+    """The hours named before or after the words for a day, or None."""
+    if day[1] - day[0] != _DAY:
+        return None
+    named = re.escape(phrase)
+    forms = (
+        # "Before 10" may go on with what there were ten of, and so may "at 3" before a day.
+        rf"{named},?{_PARTS},? {_WHEN}(?:{END}|(?<=[m:.\dnkt])(?= (?:and|or|what|who|did|was|were)\b))",
+        rf"\b{_WHEN},? (?:on )?(?:the )?{named}{_PARTS}(?!\w)",
+    )
+    found = next((match for form in forms if (match := re.search(form, text)) is not None), None)
+    return None if found is None else _clock_read(found, phrase, day[0])
+
+
+def _clock_read(found: re.Match[str], phrase: str, midnight: datetime) -> Hours | None:
+    part = found["part"] or next((each for each in ("morning", *_EVENINGS) if each in phrase), "")
+    firsts = _hours(found, "", part, found["half2"])
+    seconds = _hours(found, "2", part, None)
+    # Without am or pm, the half of the day before the second hour is meant.
+    firsts = [first for first in firsts if any(first < second for second in seconds)] or firsts
+    spans = [_span(found, first, seconds) for first in firsts]
+    meant = tuple((midnight + start, midnight + end) for start, end in spans if start < end)
+    return Hours(meant, found[0], found["side"] == "since" and not seconds) if meant else None
+
+
+def _hours(found: re.Match[str], number: str, part: str, other_half: str | None) -> list[timedelta]:
+    """The hour since midnight; without am or pm, both readings."""
+    if found[f"word{number}"]:
+        # What was after midnight was at the beginning of a day, unless a night is spoken of.
+        begins = found["side"] in _FROM and not number and part != "night"
+        return [_HALF_DAY if found[f"word{number}"] == "noon" else timedelta(0) if begins else _DAY]
+    if found[f"hour{number}"] is None:
+        return []
+    hour, minute = int(found[f"hour{number}"]), int(found[f"minute{number}"] or 0)
+    half = found[f"half{number}"] or other_half
+    told = timedelta(hours=hour % 12 if half and hour <= 12 else hour, minutes=minute)
+    if half or hour > 12 or found[f"hour{number}"].startswith("0"):
+        return [_of_night(told + (_HALF_DAY if half == "p" else timedelta(0)), part)]
+    if part == "morning" or hour == 12:
+        return [told]
+    if part == "night" and hour < _OF_A_NIGHT:
+        return [told + _DAY]
+    return [told + _HALF_DAY] if part in _EVENINGS else [told, told + _HALF_DAY]
+
+
+def _of_night(told: timedelta, part: str) -> timedelta:
+    """ "Last night at 2 am" was today."""
+    return told + _DAY if part == "night" and told < _HALF_DAY else told
+
+
+def _span(found: re.Match[str], first: timedelta, seconds: list[timedelta]) -> tuple[timedelta, timedelta]:
+    later = min((each for each in seconds if each > first), default=None)
+    if later is not None:
+        return first, later
+    side = found["side"]
+    if side in _UNTIL:
+        return max(timedelta(0), first - _NEAR) if found["near"] else timedelta(0), first
+    if side in _FROM:
+        return first, first + _NEAR if found["near"] else max(_DAY, first + _HOUR)
+    return max(timedelta(0), first - (_EARLIER if side == "at" else _LATER)), first + _LATER
+
+
+# ---------------------------------------------------------------------- without a day
+
+_ALONE = re.compile(rf"\b{_WHEN}{_PARTS}{END}")
+
+
+def with_day(text: str, day: str) -> str | None:
+    """A text that names hours by a clock, and no day, with this one behind them; None where it names no such hours.
+
+    Nothing else may be meant: not "after 5", nor "between 9 and 11".
+    """
+    found = _ALONE.search(text)
+    if found is None or not any(found[name] for name in ("half", "half2", "word", "exact", "minute")):
+        return None
+    return f"{text[: found.end()]} {day}{text[found.end() :]}"
+
+
+# ---------------------------------------------------------------------- relative to now
+
+_AGO = re.compile(rf"{AMOUNT} (?:ago|back|earlier)")
+_LAST = re.compile(rf"(?:in |over |during |within )?(?:the |these )?{PREVIOUS} (?:{AMOUNT}|(?P<one_unit>minute|hour))")
+_SHORT = ("minute", "hour")
+
+
+def hours_from_now(phrase: str, now: datetime) -> Span | None:
+    """The hours around "two hours ago", or since the beginning of "the last hour"; none of longer times."""
+    ago, last = _AGO.fullmatch(phrase), _LAST.fullmatch(phrase)
+    if ago is not None and ago["unit"] in _SHORT:
+        moment = shifted(now, ago, -1)
+        slack = max(_EARLIER, (now - moment) / 4)
+        return moment - slack, moment + slack
+    if last is not None and (last["unit"] or last["one_unit"]) in _SHORT:
+        return shifted(now, last, -1), now
+    return None
+
+
+# ---------------------------------------------------------------------- parts of a day
+
+# From which hour on, and up to which; a night has some of the next day.
+_PARTS_OF_DAY = {"morning": (4, 12), "noon": (11, 14), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
+_DAYPART = rf"(?P<part>{'|'.join(_PARTS_OF_DAY)})"
+_INSIDE = re.compile(rf"\b(?:to|over)?{_DAYPART}s?\b")
+
+
+def daytime(text: str, phrase: str) -> str | None:
+    """The part of the day named in, before or after the words for a day, or None."""
+    day = re.escape(phrase)
+    for form in (rf"{day},? (?:in the |at )?{_DAYPART}\b", rf"\b{_DAYPART} (?:of |on )?(?:the )?{day}"):
+        found = re.search(form, text)
+        if found is not None:
+            return found["part"]
+    inside = _INSIDE.search(phrase)
+    return None if inside is None else inside["part"]
+
+
+def hours_of(part: str, day: Span) -> Span | None:
+    """That part of a span, if it is a day."""
+    if day[1] - day[0] != _DAY:
+        return None
+    start, end = (timedelta(hours=hour) for hour in _PARTS_OF_DAY[part])
+    return day[0] + start, day[0] + end

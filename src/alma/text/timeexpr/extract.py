@@ -7,12 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span
-from alma.text.timeexpr.clock_times import daytime, hours_from_now, hours_named, hours_of, with_day
-from alma.text.timeexpr.dates import may_speak_of_time
+from alma.text.timeexpr.dates import daytime, hours_from_now, hours_named, hours_of, may_speak_of_time, with_day
 from alma.text.timeexpr.normalize import MAX_LENGTH, normalized
 from alma.text.timeexpr.ranges import read_time
-from alma.text.timeexpr.vocabulary import AMOUNT, PAST_VERB, Date, asking
+from alma.text.timeexpr.vocabulary import AMOUNT, EARLIEST, LATEST, PAST_VERB, Date, Span, asking
 
 _QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 

@@ -6,8 +6,18 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from alma.text.timeexpr.calendar import (
+from alma.text.timeexpr.vocabulary import (
+    DAY_WORDS,
+    DECADES,
     EARLIEST,
+    HALVES,
+    MONTHS,
+    NUMBERS,
+    ORDINALS,
+    SEASONS,
+    VAGUE,
+    WEEKDAYS,
+    Asking,
     Span,
     day_after,
     day_of,
@@ -19,18 +29,6 @@ from alma.text.timeexpr.calendar import (
     unit_of,
     whole_day,
     whole_month,
-)
-from alma.text.timeexpr.vocabulary import (
-    DAY_WORDS,
-    DECADES,
-    HALVES,
-    MONTHS,
-    NUMBERS,
-    ORDINALS,
-    SEASONS,
-    VAGUE,
-    WEEKDAYS,
-    Asking,
 )
 
 Reader = Callable[[re.Match[str], Asking], Span | tuple[Span, ...]]

@@ -8,10 +8,24 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
-from alma.text.timeexpr.calendar import EARLIEST, LATEST, Span, day_of, unit_of
 from alma.text.timeexpr.dates import date_at_start, may_speak_of_time, read_date, whole_date
 from alma.text.timeexpr.interpretation import shifted
-from alma.text.timeexpr.vocabulary import AMOUNT, DAY, MONTH, MONTHS, SEASONS, WEEKDAYS, YEAR, Asking, Date
+from alma.text.timeexpr.vocabulary import (
+    AMOUNT,
+    DAY,
+    EARLIEST,
+    LATEST,
+    MONTH,
+    MONTHS,
+    SEASONS,
+    WEEKDAYS,
+    YEAR,
+    Asking,
+    Date,
+    Span,
+    day_of,
+    unit_of,
+)
 
 # The most words of a date, and of one that needs a preposition.
 _MAX_WORDS, _MAX_BARE_WORDS = 6, 2

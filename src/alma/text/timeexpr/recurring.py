@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
-from alma.text.timeexpr.calendar import Span, day_of, midnight, months_later, moved, unit_before, unit_of, whole_month
 from alma.text.timeexpr.interpretation import (
     month_number,
     number_of,
@@ -15,7 +14,20 @@ from alma.text.timeexpr.interpretation import (
     year_of_month,
     years_for,
 )
-from alma.text.timeexpr.vocabulary import ORDINALS, SEASONS, WEEKDAYS, Asking
+from alma.text.timeexpr.vocabulary import (
+    ORDINALS,
+    SEASONS,
+    WEEKDAYS,
+    Asking,
+    Span,
+    day_of,
+    midnight,
+    months_later,
+    moved,
+    unit_before,
+    unit_of,
+    whole_month,
+)
 
 _WEEK, _DAY = timedelta(days=7), timedelta(days=1)
 # "Monday the 9th" comes again within so many months.

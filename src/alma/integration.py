@@ -1,4 +1,4 @@
-"""Hooks for agents that run elsewhere: memories before a task, learning after it."""
+"""Integration: hooks for agents that run outside of ALMA, with memories before a task and learning after it."""
 
 from __future__ import annotations
 

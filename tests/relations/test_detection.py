@@ -125,7 +125,7 @@ def test_opposite_statements_contradict_each_other(store: StorageBackend, local:
     relationships.detect("b", SHOP)
     (found,) = [each for each in relationships.of("b", SHOP) if each.relation == "contradicts"]
     assert found.memory.id == "a"
-    assert ("judge", "opposite, 0.90, by told") in {(each.kind, each.detail) for each in found.evidence}
+    assert ("judge", "opposite, 0.90, by scripted") in {(each.kind, each.detail) for each in found.evidence}
 
 
 def test_near_meanings_relate(store: StorageBackend, relationships: Relationships, local: EmbeddingProvider) -> None:

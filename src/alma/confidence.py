@@ -17,6 +17,8 @@ from alma.model.record import Record
 from alma.model.slice import REPORTED_BY, MemorySlice
 from alma.retrieval.router import checked_query as checked_context
 
+__all__ = ["ConfidenceEngine", "ConfidenceSignal", "OpportunitySignal", "RecommendationLevel", "RiskSignal"]
+
 
 class RecommendationLevel(StrEnum):
     """What to do with a strategy, from the best to the worst."""

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 HEADING = "## Knowledge from Past Runs"
 
+__all__ = ["ClaudeAgentHooks", "HelenaHooks", "VictorHooks"]
+
 
 class ClaudeAgentHooks:
     """Hooks that an agent runtime calls before and after each task.

@@ -8,8 +8,7 @@ from typing import Any
 
 from mcp_types import Tool
 
-from alma.mcp.prompts import Prompts
-from alma.mcp.resources import Resources
+from alma.mcp.resources import Prompts, Resources
 from alma.mcp.server import Options
 from alma.mcp.tools import Toolset
 

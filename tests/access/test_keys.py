@@ -149,6 +149,6 @@ def test_keys_do_not_travel_and_cannot_be_smuggled_in(store: StorageBackend, tmp
     with line_writer(path, packed=False) as forging:
         for line in (*lines[:-1], {"kind": "api_key", "record": to_document(forged)}, end):
             forging.write(line)
-    with pytest.raises(TransferError, match="api_key belongs to one store"):
+    with pytest.raises(TransferError, match="records of kind api_key belong to one store"):
         import_store(store, path)
     assert len(ApiKeys(store).list_all()) == 1

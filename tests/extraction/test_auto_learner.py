@@ -11,7 +11,7 @@ import pytest
 from alma.core import ALMA
 from alma.errors import ExtractionError, LanguageModelError, ValidationError
 from alma.extraction import AutoLearner, LLMFactExtractor, create_extractor
-from alma.llm.scripted import ScriptedModel
+from alma.llm.base import ScriptedModel
 from alma.model.governance import ArchiveCause
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.scope import Scope

@@ -11,9 +11,7 @@ import pytest
 from alma.errors import ConfigurationError, ExtractionError, LanguageModelError
 from alma.extraction import FactType, LLMFactExtractor, RuleBasedExtractor, create_extractor
 from alma.judge.base import Label
-from alma.llm.base import Completion, Request
-from alma.llm.scripted import ScriptedModel
-from alma.llm.structured import read_object, span_of
+from alma.llm.base import Completion, Request, ScriptedModel, read_object, span_of
 from alma.redaction import Masked, Redacted
 from alma.retry import Failure
 from tests.support.judging import LabelledJudge

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from alma.bootstrap import open_existing
-from alma.cli.escaping import safe, safe_json
+from alma.cli.output import safe, safe_json
 from alma.core import ALMA
 from alma.testing import builders as make
 from tests.support.command_line import run, spawn

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import NotFoundError
-from alma.mcp.continuation import Continuations, Piece, assemble, token_count, truncate
+from alma.mcp.tools import Continuations, Piece, assemble, token_count, truncate
 
 BUDGET = 1_000
 

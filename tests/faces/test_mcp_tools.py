@@ -15,9 +15,8 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference
 
 from alma import ALMA
-from alma.mcp.continuation import Piece, assemble
 from alma.mcp.server import Options
-from alma.mcp.tools import Toolset
+from alma.mcp.tools import Piece, Toolset, assemble
 from alma.operations import OPERATIONS
 from alma.operations.base import Face
 from alma.tokens import count_tokens

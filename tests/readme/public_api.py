@@ -19,8 +19,7 @@ from pydantic import BaseModel
 
 from alma.cli.app import every_command
 from alma.config.settings import Settings
-from alma.mcp.prompts import Prompts
-from alma.mcp.resources import Resources
+from alma.mcp.resources import Prompts, Resources
 from alma.mcp.server import Options
 from alma.mcp.tools import Toolset
 from alma.model.field_spec import FieldSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from alma import ALMA
-from alma.cli.escaping import safe, safe_json
+from alma.cli.output import safe, safe_json
 from alma.harness.base import Agent, Context, Setting
 from alma.harness.runner import written_prompt
 from alma.text.disguise import visible

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from alma.errors import LanguageModelError, ValidationError
 from alma.graph import EntityExtractor, create_graph_store
-from alma.llm.scripted import ScriptedModel
+from alma.llm.base import ScriptedModel
 
 SENTENCE = "Alice from Acme Corp reviewed the PR that Bob submitted."
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from alma.importers.base import RowRefused
-from alma.importers.values import entries, moment, tags, text_of, turn_text, vector
+from alma.importers.records import entries, moment, tags, text_of, turn_text, vector
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 

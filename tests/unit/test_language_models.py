@@ -12,11 +12,9 @@ import pytest
 from alma.bootstrap.providers import create_language_model
 from alma.errors import ConfigurationError, LanguageModelError, MissingDependencyError, ValidationError
 from alma.llm.anthropic import AnthropicModel
-from alma.llm.azure import AzureOpenAIModel
-from alma.llm.base import LanguageModel, Message
+from alma.llm.base import LanguageModel, Message, complete_json
 from alma.llm.ollama import OllamaModel
-from alma.llm.openai import OpenAIModel
-from alma.llm.structured import complete_json
+from alma.llm.openai import AzureOpenAIModel, OpenAIModel
 from tests.support.http_server import Reply, error
 from tests.support.language_server import KEY, LanguageServer
 from tests.support.tiny_model import TinyModel

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from alma.bootstrap.construct import construct
 from alma.bootstrap.providers import (
+    construct,
     create_cache,
     create_embedder,
     embedding_options,

@@ -110,7 +110,7 @@ def _misused(exc: Exception) -> int:
 
 
 def _said(sentence: str, code: int) -> int:
-    from alma.cli.escaping import one_line
+    from alma.cli.output import one_line
 
     sys.stderr.write(f"alma: {one_line(sentence)}\n")
     return code

@@ -14,8 +14,7 @@ import typer
 
 from alma.bootstrap import judge_of_file, open_migrator, require_sound_store, store_exists
 from alma.cli.app import single
-from alma.cli.escaping import one_line
-from alma.cli.output import AsJson, show_json
+from alma.cli.output import AsJson, one_line, show_json
 from alma.cli.store_options import Config, Place, Store, open_memory, place_of, without_password
 from alma.config import config_file
 from alma.errors import ALMAError

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from alma import clock
-from alma.access.keys import ApiKeys
+from alma.access import ApiKeys
 from alma.bootstrap import open_existing, open_for_own_model
 from alma.cli.app import application, examples, single
 from alma.cli.output import AsJson, say, show_json, show_table

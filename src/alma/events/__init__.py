@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from alma.lazy import loader
 
 if TYPE_CHECKING:
-    from alma.events.config import WebhookConfig as WebhookConfig
-    from alma.events.config import WebhookStats as WebhookStats
+    from alma.events.delivery import WebhookConfig as WebhookConfig
+    from alma.events.delivery import WebhookStats as WebhookStats
     from alma.events.delivery import sign as sign
     from alma.events.delivery import verify_signature as verify_signature
     from alma.events.emitter import EventEmitter as EventEmitter
@@ -24,9 +24,9 @@ _HOME_OF = {
     "MemoryEventType": "alma.events.event",
     "sign": "alma.events.delivery",
     "verify_signature": "alma.events.delivery",
-    "WebhookConfig": "alma.events.config",
+    "WebhookConfig": "alma.events.delivery",
     "WebhookManager": "alma.events.webhooks",
-    "WebhookStats": "alma.events.config",
+    "WebhookStats": "alma.events.delivery",
 }
 
 __all__ = [*_HOME_OF]

@@ -16,10 +16,17 @@ from urllib.parse import urlsplit
 from alma import clock
 from alma.closeable import Closeable
 from alma.errors import ALMAError, ConfigurationError
-from alma.events.background import BackgroundQueue
-from alma.events.config import WebhookConfig, WebhookStats
-from alma.events.delivery import DELIVERY_HEADER, EVENT_HEADER, SIGNATURE_HEADER, TIMESTAMP_HEADER, send, sign
-from alma.events.emitter import EventEmitter, Handler, Unsubscribe, checked_emitter, get_emitter
+from alma.events.delivery import (
+    DELIVERY_HEADER,
+    EVENT_HEADER,
+    SIGNATURE_HEADER,
+    TIMESTAMP_HEADER,
+    WebhookConfig,
+    WebhookStats,
+    send,
+    sign,
+)
+from alma.events.emitter import BackgroundQueue, EventEmitter, Handler, Unsubscribe, checked_emitter, get_emitter
 from alma.events.event import MemoryEvent, MemoryEventType
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import ChangeType, MemoryVersion

@@ -29,8 +29,7 @@ from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.relations import sentence_around
 from alma.judge.base import Judge
 from alma.judge.default import LEAST_PROPOSED, entailed
-from alma.llm.base import LanguageModel, Message
-from alma.llm.structured import complete_json, span_of
+from alma.llm.base import LanguageModel, Message, complete_json, span_of
 from alma.model.common import checked_part
 from alma.redaction.redactor import DEFAULT_REDACTOR, MaskedText, Redactor, checked_redactor, masks_in
 from alma.text.tokens import query_terms, terms

@@ -12,8 +12,7 @@ from alma.errors import LanguageModelError, ValidationError
 from alma.graph.base import Entity, Relationship, name_key
 from alma.graph.mentions import ENTITY_TYPES, Mention, mentions
 from alma.graph.relations import Relation, relations
-from alma.llm.base import LanguageModel, Message
-from alma.llm.structured import complete_json, span_of
+from alma.llm.base import LanguageModel, Message, complete_json, span_of
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, MaskedText, Redactor, checked_redactor, masks_in
 

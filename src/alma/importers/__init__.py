@@ -7,12 +7,9 @@ from typing import Any
 
 from alma.errors import ConfigurationError, shown
 from alma.importers.base import Importer, ImportOptions, ImportReport, Rejected
-from alma.importers.contextual_memory import ContextualMemory
 from alma.importers.conversations import ChatGPT, Claude
 from alma.importers.engine import ImportProgress, import_rows
-from alma.importers.jarvis_memory import JarvisMemory
-from alma.importers.mcp_memory import McpMemory
-from alma.importers.mem0 import Mem0
+from alma.importers.memory_systems import ContextualMemory, JarvisMemory, McpMemory, Mem0
 from alma.importers.session_memory_agent import SessionMemoryAgent
 from alma.storage.base import StorageBackend
 

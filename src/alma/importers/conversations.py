@@ -10,8 +10,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused, Skipped
-from alma.importers.records import IMPORT, build_memory, time_fields
-from alma.importers.values import first, mapping, moment, named
+from alma.importers.records import IMPORT, build_memory, first, mapping, moment, named, time_fields
 from alma.model.workspace import Session
 
 

@@ -18,7 +18,7 @@ from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record, Reference
 from alma.model.scope import Scope
 from alma.storage.base import Transaction
-from alma.transfer.names import holders_of, unique_values
+from alma.transfer.arrival import holders_of, unique_values
 
 _EVERYWHERE = Scope.everywhere()
 _ORDER = {cls.spec.kind: number for number, cls in enumerate(KINDS)}

@@ -1,18 +1,220 @@
-"""Build records from imported data: memories, conversation turns, sessions, entities and relations."""
+"""Parse values as other systems write them, and build records from them."""
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Sequence
-from datetime import datetime
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, tzinfo
 from typing import Any
 
+from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, RowRefused
 from alma.memory.relationships import relationship_id
+from alma.model.fields import JsonObject
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.record import Record
 from alma.model.relations import stored_ends
+from alma.model.vector import Vector
 from alma.model.workspace import Session
+
+_MILLISECONDS_FROM = 1e11
+_MICROSECONDS_FROM = 1e14
+_TEXTS = ("text", "content", "message", "utterance", "transcript", "memory", "data", "value", "fact", "description")
+_TIMES = ("timestamp", "created_at", "time", "ts", "date", "datetime", "at")
+_SPEAKERS = ("role", "speaker", "sender", "author", "from", "source", "agent")
+_IDS = ("id", "message_id", "turn_id", "entry_id", "interaction_id")
+_FORMATS = ("%Y/%m/%d %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%a %b %d %H:%M:%S %Y", "%a, %d %b %Y %H:%M:%S %z")
+
+
+def moment(name: str, value: Any, zone: tzinfo) -> datetime | None:
+    """The time of a text or number; naive times are in the given zone."""
+    if value is None or value == "":
+        return None
+    try:
+        found = _instant(value)
+        return (found if found.tzinfo is not None else found.replace(tzinfo=zone)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError, TypeError):
+        raise RowRefused(f"{name} is not a time: {_short(value)}") from None
+
+
+def _instant(value: Any) -> datetime:
+    if isinstance(value, bool):
+        raise TypeError
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, int | float):
+        return _since_epoch(value)
+    text = str(value).strip()
+    try:
+        return datetime.fromisoformat(text)
+    except ValueError:
+        return _written(text)
+
+
+def _written(text: str) -> datetime:
+    for form in _FORMATS:
+        try:
+            return datetime.strptime(text, form)  # noqa: DTZ007 - the caller knows the zone
+        except ValueError:
+            continue
+    return _since_epoch(float(text))
+
+
+def _since_epoch(number: float) -> datetime:
+    """Seconds, milliseconds or microseconds since 1970, told apart by their size."""
+    if abs(number) >= _MICROSECONDS_FROM:
+        number /= 1e6
+    elif abs(number) >= _MILLISECONDS_FROM:
+        number /= 1e3
+    return datetime.fromtimestamp(number, UTC)
+
+
+def first(data: Mapping[str, Any], names: Sequence[str]) -> Any:
+    """The first of these fields with a value."""
+    return next((data[name] for name in names if data.get(name) not in (None, "")), None)
+
+
+def time_of(data: Mapping[str, Any], zone: tzinfo) -> datetime | None:
+    """The time of a list entry, if it has one."""
+    name = next((name for name in _TIMES if data.get(name) not in (None, "")), None)
+    return None if name is None else moment(name, data[name], zone)
+
+
+def speaker_of(data: Mapping[str, Any]) -> str:
+    """The speaker of a conversation entry, if it has one."""
+    said = first(data, _SPEAKERS)
+    if isinstance(said, Mapping):
+        said = first(said, ("name", "role", "id"))
+    return "" if said is None else str(said)
+
+
+def text_of(value: Any) -> str:
+    """A value as text: a text, the text inside an object, or the object as JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Mapping):
+        inner = first(value, _TEXTS)
+        if inner is not None:
+            return text_of(inner)
+    if isinstance(value, list) and value and all(isinstance(each, str | Mapping) for each in value):
+        return "\n".join(text for each in value if (text := text_of(each)).strip())
+    if value is None or value in ({}, [], ""):
+        return ""
+    if isinstance(value, Mapping):
+        # Skip empty values.
+        value = {name: each for name, each in value.items() if each is not None and each not in ("", [], {})}
+        if all(isinstance(each, str | int | float) for each in value.values()):
+            return "; ".join(f"{name}: {each}" for name, each in value.items())
+    return json.dumps(value, ensure_ascii=False)
+
+
+def turn_text(turn: Any) -> str:
+    """The text of a conversation turn, without speaker, time and id."""
+    if not isinstance(turn, Mapping) or first(turn, _TEXTS) is not None:
+        return text_of(turn)
+    return text_of({name: value for name, value in turn.items() if name not in (*_SPEAKERS, *_TIMES, *_IDS)})
+
+
+def structured(name: str, value: Any) -> Any:
+    """A value that may be JSON text, as in a database column."""
+    if isinstance(value, bytes | bytearray):
+        try:
+            value = bytes(value).decode()
+        except UnicodeDecodeError:
+            raise RowRefused(f"{name} is neither text nor JSON") from None
+    if not isinstance(value, str):
+        return value
+    text = value.strip()
+    if text[:1] not in ("{", "["):
+        return None if not text or text == "null" else value
+    try:
+        return json.loads(text)
+    except ValueError as exc:
+        raise RowRefused(f"{name} is malformed JSON: {exc}") from None
+
+
+def json_object(name: str, value: Any) -> JsonObject | None:
+    """A JSON object; other values are wrapped in one."""
+    found = structured(name, value)
+    if found is None:
+        return None
+    if isinstance(found, Mapping):
+        return dict(found)
+    return (
+        {"text": found} if isinstance(found, str) else {"items": found} if isinstance(found, list) else {"value": found}
+    )
+
+
+def entries(name: str, value: Any) -> list[tuple[str | None, Any]]:
+    """The entries of a list, or of an object with their keys."""
+    found = structured(name, value)
+    if found is None:
+        return []
+    if isinstance(found, Mapping):
+        return [(str(key), each) for key, each in found.items()]
+    if isinstance(found, list):
+        return [(None, each) for each in found]
+    raise RowRefused(f"{name} must be a list, not {_short(found)}")
+
+
+def tags(value: Any) -> tuple[str, ...]:
+    """Tags from a list, JSON or comma-separated text."""
+    found = structured("tags", value)
+    if found is None:
+        return ()
+    if isinstance(found, str):
+        found = found.split(",")
+    if not isinstance(found, list):
+        raise RowRefused(f"tags must be a list of texts, not {_short(found)}")
+    if not all(isinstance(tag, str | int | float) for tag in found):
+        raise RowRefused("tags must be a list of texts")
+    return tuple(dict.fromkeys(text for tag in found if (text := str(tag).strip())))
+
+
+def vector(value: Any) -> Vector | None:
+    """An embedding from a list, JSON, or the bytes of 32-bit floats."""
+    if value is None or (isinstance(value, str | bytes) and not value):
+        return None
+    if isinstance(value, bytes | bytearray) and value[:1] != b"[":
+        if len(value) % 4:
+            raise RowRefused(f"embedding has {len(value)} bytes, which are not 32-bit floats")
+        value = array("f", bytes(value)).tolist()
+    found = structured("embedding", value)
+    if not isinstance(found, list):
+        raise RowRefused(f"embedding must be a list of numbers, not {_short(found)}")
+    if any(isinstance(each, bool) for each in found):
+        raise RowRefused("embedding must be a list of numbers")
+    try:
+        return Vector(found)
+    except ValidationError as exc:
+        raise RowRefused(f"embedding {exc.reason}") from None
+
+
+def named(name: str, value: Any) -> str:
+    """A required id."""
+    if isinstance(value, bool) or not isinstance(value, str | int) or not str(value).strip():
+        raise RowRefused(f"{name} is missing" if value in (None, "") else f"{name} is not an id: {_short(value)}")
+    return str(value)
+
+
+def maybe_named(name: str, value: Any) -> str | None:
+    """An optional id."""
+    return None if value is None or value == "" else named(name, value)
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The row as an object, or an error."""
+    if not isinstance(value, Mapping):
+        raise RowRefused(f"it is not an object: {_short(value)}")
+    return {str(key): each for key, each in value.items()}
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
 
 IMPORT = "import"
 """The context key of a record's origin."""

@@ -10,17 +10,20 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.importers.base import Found, Importer, ImportOptions, Item, Rejected, Row, RowRefused
-from alma.importers.records import IMPORT, build_memory, mentioned_session, time_fields
-from alma.importers.values import (
+from alma.importers.records import (
+    IMPORT,
+    build_memory,
     entries,
     first,
     json_object,
     mapping,
     maybe_named,
+    mentioned_session,
     moment,
     named,
     speaker_of,
     text_of,
+    time_fields,
     time_of,
     turn_text,
 )

@@ -13,8 +13,7 @@ from alma.errors import LanguageModelError
 from alma.judge.base import LABELS, Judge, Judgement
 from alma.judge.cache import AnswerCache, Probabilities, compared
 from alma.judge.default import default_judge
-from alma.llm.base import LanguageModel, Message, Schema
-from alma.llm.structured import complete_json
+from alma.llm.base import LanguageModel, Message, Schema, complete_json
 from alma.model.common import checked_part
 from alma.process import PerProcess
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor

@@ -20,12 +20,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from alma.access.keys import ApiKeys
+from alma.access import ApiKeys
 from alma.errors import ALMAError, ConfigurationError
-from alma.mcp.handshake import HANDSHAKES
+from alma.mcp.handshake import HANDSHAKES, LONGEST_MESSAGE
 from alma.mcp.server import DEFAULT_TOKENS, Options
 from alma.mcp.service import FAILURE, GRANT, Service
-from alma.mcp.transport import LONGEST_MESSAGE
 from alma.serving.connections import address_of
 from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, Limits, RateLimit, is_loopback
 from alma.serving.server import Server, address_of_socket, listen, server_config, throttled_logging

@@ -12,8 +12,7 @@ from importlib.util import find_spec
 
 from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
-from alma.mcp.handshake import handshake_response
-from alma.mcp.transport import StdioTransport
+from alma.mcp.handshake import StdioTransport, handshake_response
 from alma.serving.limits import Limits
 
 DEFAULT_TOKENS = 6_000

@@ -21,15 +21,14 @@ from alma import __version__
 from alma.closeable import Closeable
 from alma.config import config_file
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
-from alma.mcp.continuation import Continuations, Piece, as_text, truncate
 from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.server import Options
+from alma.mcp.tools import Continuations, Piece, as_text, truncate
 from alma.text.disguise import visible
 
 if TYPE_CHECKING:
     from alma.core import ALMA
-    from alma.mcp.prompts import Prompts
-    from alma.mcp.resources import Resources
+    from alma.mcp.resources import Prompts, Resources
     from alma.mcp.tools import Toolset
     from alma.operations.access import Caller, Grant
 if TYPE_CHECKING:
@@ -246,7 +245,7 @@ class Service(Closeable):
     @cached_property
     def prompts(self) -> Prompts:
         """The prompts."""
-        from alma.mcp.prompts import Prompts
+        from alma.mcp.resources import Prompts
 
         return Prompts(self.toolbox)
 

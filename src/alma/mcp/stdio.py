@@ -18,10 +18,9 @@ from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPCResponse, jsonrpc_message_adapter
 from pydantic import ValidationError
 
-from alma.mcp.handshake import Handshake
+from alma.mcp.handshake import INVALID_REQUEST, PARSE_ERROR, Handshake, StdioTransport, error_message
 from alma.mcp.server import Options
 from alma.mcp.service import Service
-from alma.mcp.transport import INVALID_REQUEST, PARSE_ERROR, StdioTransport, error_message
 
 FINISH_SECONDS = 10.0
 """How long running calls may continue after the client has closed its end."""

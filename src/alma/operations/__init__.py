@@ -8,13 +8,11 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
-from alma.operations.context import CONTEXT
 from alma.operations.facts import FACTS
-from alma.operations.forgetting import FORGETTING
-from alma.operations.history import HISTORY
+from alma.operations.history import FORGETTING, HISTORY
 from alma.operations.learning import LEARNING
 from alma.operations.maintenance import MAINTENANCE, STATUS
-from alma.operations.memories import MEMORIES
+from alma.operations.memories import CONTEXT, MEMORIES
 from alma.operations.relations import RELATIONS
 from alma.operations.sessions import SESSIONS
 from alma.operations.workspace import WORKSPACE

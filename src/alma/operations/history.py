@@ -1,22 +1,39 @@
-"""Operations on history: versions, what was known or true at a time, and the audit log."""
+"""Operations on history and the archive: versions, the past, the audit log; forget, restore, purge, consolidate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field
 
+from alma.consolidation.engine import ConsolidationEngine
+from alma.learning.forgetting import Pruned
+from alma.learning.policy import PrunePolicy
 from alma.memory.audit_chain import Finding
 from alma.memory.history import FieldChange
-from alma.model.governance import AuditEvent
+from alma.model.governance import ArchiveCause, AuditEvent
 from alma.model.kinds import kind_named
+from alma.model.learning import UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
-from alma.operations.base import ASKING_USER, InProject, Input, Limit, Name, Operation, Output, Text, operation
+from alma.operations.base import (
+    ASKING_USER,
+    InProject,
+    Input,
+    Limit,
+    Name,
+    Operation,
+    Output,
+    Prose,
+    Share,
+    Text,
+    operation,
+)
+from alma.operations.learning import LearnedId, LearnedKind
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 VersionedKind = Literal["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern"]
@@ -186,4 +203,187 @@ HISTORY: tuple[Operation[Any, Any], ...] = (
     search_as_of,
     list_audit,
     verify_audit,
+)
+
+
+Days = Annotated[float, Field(ge=0, le=365_000)]
+
+
+class Reason(LearnedId):
+    reason: Prose = Field("", description="Why it is forgotten; kept in the archive.")
+
+
+class Forgotten(Output):
+    forgotten: int = Field(description="The number of memories archived, or that would be with dry_run.")
+    dry_run: bool = False
+    items: Sequence[Pruned] | None = None
+
+
+@operation(
+    "learning",
+    Right.DELETE,
+    destructive=True,
+    idempotent=True,
+    example={"kind": "heuristic", "id": "01a1e0a2b81e7fc49d0ec9b96de703e8", "reason": "no longer true"},
+)
+def forget_learned(caller: Caller, request: Reason) -> Forgotten:
+    """Archive one lesson, outcome or fact; it can be restored."""
+    scope = caller.project_scope(request.project_id)
+    put = caller.store.archive.put(
+        kind_named(request.kind), request.id, scope, ArchiveCause.FORGOTTEN, request.reason or None, caller.by()
+    )
+    return Forgotten(forgotten=len(put))
+
+
+class Forget(InProject):
+    agent: Name | None = Field(None, description="Only what this agent learned.")
+    older_than_days: Days = Field(90, description="Archive outcomes older than this many days.")
+    below_confidence: Share = Field(0.3, description="Archive heuristics with a lower confidence.")
+    dry_run: bool = Field(False, description="Show what would be archived, and why, without changing anything.")
+
+
+@operation(
+    "learning", Right.DELETE, destructive=True, takes_long=True, example={"older_than_days": 180, "dry_run": True}
+)
+def forget(caller: Caller, request: Forget) -> Forgotten:
+    """Archive old outcomes and heuristics with low confidence; they can be restored until they are purged."""
+    scope = caller.project_scope(request.project_id, request.agent)
+    policy = PrunePolicy.of_forget(request.older_than_days, request.below_confidence)
+    summary = caller.store.forgetting.prune(
+        scope, policy, request.dry_run, caller.by(agent=request.agent), progress=caller.progress
+    )
+    return Forgotten(forgotten=summary.total, dry_run=request.dry_run, items=summary.items if request.dry_run else None)
+
+
+_OF_USER = "The user whose preferences are meant; preferences belong to no project."
+
+
+def _put_away(caller: Caller, project_id: str | None, user_id: str | None) -> tuple[Scope, type[Record] | None]:
+    """The part of the archive that is meant: a project's, or the preferences of a user."""
+    if user_id is None:
+        return caller.scope(project_id), None
+    return Scope(user_id=caller.required_user(user_id)), UserPreference
+
+
+class ListArchived(InProject):
+    cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
+    preferences_of: Name | None = Field(None, description=_OF_USER)
+    limit: Limit = 20
+    user_id: Name | None = ASKING_USER
+
+
+class Archived(Output):
+    id: str
+    kind: str
+    record_id: str
+    cause: str
+    reason: str | None = None
+    archived_at: str
+    text: str = Field(description="The text; empty if it is private to another user.")
+
+
+class ArchivedPage(Output):
+    archived: Sequence[Archived]
+
+
+@operation("learning", Right.READ, example={"cause": "forgotten"})
+def list_archived(caller: Caller, request: ListArchived) -> ArchivedPage:
+    """List memories in the archive: forgotten, archived, merged or quarantined ones, which can be restored."""
+    archive, user_id = caller.store.archive, caller.user(request.user_id)
+    scope, cls = _put_away(caller, request.project_id, request.preferences_of)
+    found = archive.find(scope, cls, request.cause, limit=request.limit)
+    return ArchivedPage(
+        archived=[
+            Archived(
+                id=row.id,
+                kind=row.kind,
+                record_id=row.record_id,
+                cause=str(row.cause),
+                reason=row.reason,
+                archived_at=row.archived_at.isoformat(),
+                text=_open_text(caller, archive.record(row), user_id),
+            )
+            for row in found
+        ]
+    )
+
+
+def _open_text(caller: Caller, record: Record, user_id: str | None) -> str:
+    """The text of a record, if the caller may see it."""
+    is_secret = isinstance(record, Memory) and not caller.may_see(record, user_id)
+    return "" if is_secret else record.text() or ""
+
+
+class Restore(InProject):
+    ids: Sequence[Name] = Field(min_length=1, max_length=1_000, description="Ids of memories or of archive rows.")
+    preferences_of: Name | None = Field(None, description=_OF_USER)
+
+
+class Restored(Output):
+    restored: Sequence[str] = Field(description="The ids of the restored memories.")
+
+
+@operation("learning", Right.WRITE, idempotent=True, example={"ids": ["01a1e0a2b81e7fc49d0ec9b96de703e8"]})
+def restore(caller: Caller, request: Restore) -> Restored:
+    """Restore memories that were forgotten, archived, merged or quarantined."""
+    scope, cls = _put_away(caller, request.project_id, request.preferences_of)
+    back = caller.store.archive.restore(request.ids, scope, caller.by(), cls)
+    return Restored(restored=[str(record.key) for record in back])
+
+
+class Purge(InProject):
+    retention_days: Days = Field(30, description="Delete what was archived more than this many days ago.")
+    preferences_of: Name | None = Field(None, description=_OF_USER)
+
+
+class Purged(Output):
+    purged: int
+
+
+@operation("learning", Right.ADMIN, destructive=True, takes_long=True, example={"retention_days": 30})
+def purge(caller: Caller, request: Purge) -> Purged:
+    """Permanently delete what was archived or softly deleted longer ago than this, including history and vectors."""
+    older_than = timedelta(days=request.retention_days)
+    scope, cls = _put_away(caller, request.project_id, request.preferences_of)
+    return Purged(purged=caller.store.archive.purge(older_than, scope, caller.by(), cls))
+
+
+class Consolidate(InProject):
+    agent: Name | None = None
+    kind: LearnedKind = "heuristic"
+    similarity_threshold: Share = 0.85
+    dry_run: bool = Field(True, description="Show what would be merged without changing anything.")
+
+
+class Merged(Output):
+    kept_id: str
+    kept_text: str
+    merged: Mapping[str, str] = Field(description="The id of each merged memory, with the reason.")
+
+
+class Consolidated(Output):
+    groups: Sequence[Merged]
+    memories_processed: int
+    dry_run: bool
+
+
+@operation("learning", Right.WRITE, takes_long=True, example={"kind": "heuristic", "dry_run": True})
+def consolidate(caller: Caller, request: Consolidate) -> Consolidated:
+    """Merge near-duplicate memories; merged ones can be restored."""
+    scope = caller.project_scope(request.project_id, request.agent)
+    agent = scope.agent if isinstance(scope.agent, str) else None
+    result = ConsolidationEngine(caller.memory(request.project_id)).consolidate(
+        agent, scope.project_id, request.kind, request.similarity_threshold, request.dry_run, by=caller.by()
+    )
+    groups = [Merged(kept_id=g.kept_id, kept_text=g.kept_text, merged=g.merged) for g in result.groups]
+    return Consolidated(groups=groups, memories_processed=result.memories_processed, dry_run=result.dry_run)
+
+
+FORGETTING: tuple[Operation[Any, Any], ...] = (
+    forget_learned,
+    forget,
+    list_archived,
+    restore,
+    purge,
+    consolidate,
 )

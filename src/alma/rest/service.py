@@ -23,15 +23,21 @@ from alma.model.learning import Heuristic
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Grant
-from alma.rest.arguments import check_json, coerce, parse_body
-from alma.rest.etags import etag_of, if_match, matches_etag
 from alma.rest.event_stream import EventStreams
 from alma.rest.idempotency import Idempotency, IdempotentRequest, StoredResponse, request_digest
-from alma.rest.metrics import MEDIA_TYPE, Metrics
-from alma.rest.middleware import GRANT, REQUEST_ID, ROUTE, VALID
+from alma.rest.middleware import GRANT, MEDIA_TYPE, REQUEST_ID, ROUTE, VALID, Metrics
 from alma.rest.options import ServiceOptions
-from alma.rest.responses import ArgumentError, HttpError, error_of, error_response, json_response
-from alma.rest.routes import Route
+from alma.rest.responses import (
+    ArgumentError,
+    HttpError,
+    error_of,
+    error_response,
+    etag_of,
+    if_match,
+    json_response,
+    matches_etag,
+)
+from alma.rest.routes import Route, check_json, coerce, parse_body
 
 _log = logging.getLogger("alma.rest")
 

@@ -11,20 +11,18 @@ from __future__ import annotations
 
 from alma.testing.storage_contract.changing import ChangingContract, ConstraintContract
 from alma.testing.storage_contract.common import DIMS
-from alma.testing.storage_contract.feeding import FeedCapabilityContract, FeedContract
 from alma.testing.storage_contract.finding import ChainContract, FindingContract, RelatingContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TellingContract, TransactionContract
 from alma.testing.storage_contract.moving import LeavingContract, MovingContract
 from alma.testing.storage_contract.saving import NamedMethodsContract, SavingContract, ScopeContract
-from alma.testing.storage_contract.sharing import SharedContract
+from alma.testing.storage_contract.sharing import FeedCapabilityContract, FeedContract, SharedContract
 from alma.testing.storage_contract.values import (
     GenerationContract,
     ValuesContract,
     WordCountContract,
     WordScoreContract,
 )
-from alma.testing.storage_contract.vectors import PassageContract, VectorSearchContract
-from alma.testing.storage_contract.words import WordSearchContract
+from alma.testing.storage_contract.vectors import PassageContract, VectorSearchContract, WordSearchContract
 
 __all__ = ["DIMS", "FeedContract", "SharedContract", "StorageContract"]
 

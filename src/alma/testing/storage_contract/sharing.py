@@ -1,4 +1,4 @@
-"""What several objects and processes see of the same data."""
+"""What several objects, several processes and the vector feed see of the same data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from alma.errors import UnsupportedOperation
 from alma.model.learning import Heuristic
-from alma.storage.base import StorageBackend
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, Compare
+from alma.model.vector import Vector
+from alma.model.workspace import Session
+from alma.storage.base import Capability, StorageBackend, StoredVector, Transaction
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import SHOP
+from alma.testing.storage_contract.common import EVERYWHERE, SHOP
 from alma.testing.storage_contract.values import stays
 
 Opener = Callable[[], StorageBackend]
@@ -116,3 +121,125 @@ def _forked(work: Callable[[], object]) -> int:
         os._exit(0)
     finally:
         os._exit(1)
+
+
+EAST, NORTH, UP = Vector([1, 0, 0, 0]), Vector([0, 1, 0, 0]), Vector([0, 0, 1, 0])
+
+
+def news(store: StorageBackend, position: int = 0, model: str = "default") -> list[StoredVector]:
+    with store.snapshot() as tx:
+        return tx.vectors_after(model, position, 100)
+
+
+def position(store: StorageBackend) -> int:
+    with store.snapshot() as tx:
+        return tx.vector_position()
+
+
+class FeedCapabilityContract:
+    """Every store says whether it has a feed."""
+
+    def test_a_store_has_a_feed_or_says_that_it_has_none(self, storage: StorageBackend) -> None:
+        with storage.snapshot() as tx:
+            question = tx.vector_query(Heuristic, EAST, SHOP, EVERYTHING, 1)
+            if Capability.VECTOR_FEED in storage.capabilities:
+                assert tx.feed_name() == tx.feed_name() != ""
+            else:
+                with pytest.raises(UnsupportedOperation, match="feed"):
+                    tx.feed_name()
+            calls: list[Callable[[], object]] = [
+                tx.vector_position,
+                lambda: tx.vectors_after("default", 0, 1),
+                lambda: tx.vectors_at(question, [1]),
+                lambda: tx.positions_held("default"),
+            ]
+            for call in calls:
+                if Capability.VECTOR_FEED in storage.capabilities:
+                    assert not call()
+                else:
+                    with pytest.raises(UnsupportedOperation, match="feed"):
+                        call()
+
+
+class FeedContract:
+    """An index that follows the feed misses nothing; for stores that have one."""
+
+    def test_the_feed_tells_every_vector_and_whose_it_is(self, storage: StorageBackend) -> None:
+        assert (news(storage), position(storage)) == ([], 0)
+        storage.save(make.a_heuristic(id="h", embedding=EAST))
+        storage.save(make.a_memory(id="m", session_id="s", embedding=NORTH))
+        storage.put_passages(Memory, {"m": [UP]})
+        first, second, third = news(storage)
+        assert first[1:] == ("heuristic", "h", 0, None, "shop", None, "helena", EAST.to_bytes())
+        assert second[1:] == ("memory", "m", 0, "ana", "shop", "s", None, NORTH.to_bytes())
+        assert third[1:] == ("memory", "m", 1, "ana", "shop", "s", None, UP.to_bytes())
+        assert first.position < second.position < third.position == position(storage)
+        assert news(storage, first.position) == [second, third]
+        with storage.snapshot() as tx:
+            assert tx.vectors_after("default", 0, 2) == [first, second]
+
+    def test_models_have_feeds_of_their_own_with_common_positions(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h", embedding=EAST))
+        storage.put_vectors(Heuristic, {"h": [1, 2]}, model="other")
+        assert [each.record_id for each in news(storage)] == ["h"]
+        (other,) = news(storage, model="other")
+        assert (other.position, other.data) == (position(storage), Vector([1, 2]).to_bytes())
+
+    def test_a_changed_vector_comes_again_and_an_unchanged_one_does_not(self, storage: StorageBackend) -> None:
+        heuristic = make.a_heuristic(embedding=EAST)
+        storage.save(heuristic)
+        known = position(storage)
+        storage.save(heuristic.replace(confidence=0.9))
+        assert position(storage) == known
+        storage.save(heuristic.replace(embedding=NORTH))
+        assert [each.data for each in news(storage, known)] == [NORTH.to_bytes()]
+        assert len(news(storage)) == 1
+
+    def test_a_position_is_never_given_again(self, storage: StorageBackend) -> None:
+        storage.save(make.a_heuristic(id="h", embedding=EAST))
+        known = position(storage)
+        storage.delete(Heuristic, ["h"], SHOP)
+        assert (news(storage), position(storage)) == ([], known)
+        storage.save(make.a_heuristic(id="h", embedding=EAST))
+        assert position(storage) > known
+
+    def test_vectors_of_a_record_that_moves_come_again(self, storage: StorageBackend) -> None:
+        session = make.a_session(id="s")
+        storage.save_many([session, make.a_memory(id="m", session_id="s", embedding=EAST)])
+        storage.put_passages(Memory, {"m": [NORTH]})
+        known = position(storage)
+        storage.delete(Session, ["s"], EVERYWHERE)
+        again = news(storage, known)
+        assert {(each.part, each.session_id, each.data) for each in again} == {
+            (0, None, EAST.to_bytes()),
+            (1, None, NORTH.to_bytes()),
+        }
+        assert len(news(storage)) == 2
+
+    def test_positions_tell_what_is_still_stored_and_inside(self, storage: StorageBackend) -> None:
+        storage.save_many([make.a_heuristic(id=str(n), confidence=n / 10, embedding=[1, n, 0, 0]) for n in range(4)])
+        storage.save(make.a_heuristic(id="bank", project_id="bank", confidence=0.9, embedding=EAST))
+        places = {each.record_id: each.position for each in news(storage)}
+        storage.delete(Heuristic, ["3"], SHOP)
+        with storage.snapshot() as tx:
+            question = tx.vector_query(Heuristic, EAST, SHOP, Compare("confidence", "ge", 0.2), 5)
+            found = {each.record_id: each for each in tx.vectors_at(question, [*places.values(), 999])}
+            other_kind = tx.vector_query(Memory, EAST, SHOP, EVERYTHING, 5)
+            assert tx.vectors_at(other_kind, list(places.values())) == []
+            assert sorted(tx.positions_held("default")) == [places[key] for key in ("0", "1", "2", "bank")]
+        assert {key: each.data is not None for key, each in found.items()} == {
+            "0": False,
+            "1": False,
+            "2": True,
+            "bank": False,
+        }
+        assert found["2"] == (places["2"], "2", Vector([1, 2, 0, 0]).to_bytes())
+
+    def test_what_was_rolled_back_was_never_there(self, storage: StorageBackend) -> None:
+        def fail(tx: Transaction) -> None:
+            tx.save(make.a_heuristic(embedding=EAST))
+            raise RuntimeError
+
+        with pytest.raises(RuntimeError), storage.transaction() as tx:
+            fail(tx)
+        assert (news(storage), position(storage)) == ([], 0)

@@ -21,6 +21,8 @@ from alma.model.scope import Scope
 from alma.operations.access import Grant, Right
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
+__all__ = ["ApiKeys"]
+
 _log = logging.getLogger("alma.access")
 
 _EVERYWHERE = Scope.everywhere()

@@ -136,7 +136,7 @@ def test_a_softly_deleted_memory_comes_back_by_the_same_word(folder: Path) -> No
 
 def test_a_store_of_another_model_says_how_it_is_opened(folder: Path) -> None:
     run(*LESSON)
-    refused = run("retrieve", "x", "--agent", "helena", "--store", ".alma/alma.db", "--project", "shop")
+    refused = run("retrieve", "x", "--agent", "helena", "--store", ".alma/alma.db")
     assert (refused.returncode, "mock" in refused.stderr, "--config" in refused.stderr) == (2, True, True)
 
 

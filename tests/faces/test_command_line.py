@@ -89,7 +89,7 @@ def configured(tmp_path: Path) -> Path:
     with SQLiteStorage(tmp_path / "st" / "alma.db", embedding_model="older") as store:
         store.save(a_heuristic(embedding=[1.0] * 384))
     file = tmp_path / "alma.yaml"
-    file.write_text("alma: {project_id: shop, storage_dir: st, embedding_provider: mock, embedding_dim: 8}")
+    file.write_text("alma: {project_id: p, storage_dir: st, embedding_provider: mock, embedding_dim: 8}")
     return file
 
 

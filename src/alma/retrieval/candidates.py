@@ -160,11 +160,13 @@ def gather(
         pool.problems.append(f"the vector index is down ({request.index_error})")
         vector = None
     cosine_floor = 0.0
-    for target in targets:
-        size = storage.size(target.cls, target.scope, target.where)
-        # Most stores have no records of most kinds.
-        if not size:
-            continue
+    targets = list(targets)
+    sizes = [storage.size(target.cls, target.scope, target.where) for target in targets]
+    if vector is not None and targets and not any(sizes):
+        # A store of another embedding model is an error even where there is nothing to find.
+        nearest(index, targets[0].cls, vector, targets[0].scope, targets[0].where, limit=1)
+    # Most stores have no records of most kinds.
+    for target, size in ((target, size) for target, size in zip(targets, sizes, strict=True) if size):
         among_many = target.cls is Memory and size > TUNING.many_memories
         pool.among_many |= among_many
         limit = _limit(target, request.top_k, among_many=among_many)

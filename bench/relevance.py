@@ -40,8 +40,7 @@ from alma import Memory, Outcome, clock
 from alma.bootstrap import create_embedder, open_storage
 from alma.model.record import Record
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.features import Match, Query
-from alma.retrieval.relevance import FEATURES, RelevanceModel, default_relevance, features_of
+from alma.retrieval.relevance import FEATURES, Match, Query, RelevanceModel, default_relevance, features_of
 from alma.retrieval.writing import MemoryWriter
 from alma_retriever import VECTORS, _memory, _moment
 from remembered_vectors import RememberedEmbedder

@@ -31,7 +31,7 @@ from rich.table import Table
 from alma import Memory
 from alma.bootstrap import create_embedder, open_storage
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.query_intent import asks_advice
+from alma.retrieval.query_text import asks_advice
 from alma.retrieval.scoring import MEMORY_WEIGHTS
 from alma.retrieval.tuning import SCORE
 from alma.retrieval.writing import MemoryWriter

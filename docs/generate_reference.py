@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import FieldType, MaxLength, NotEmpty
+from alma.model.fields import FieldSpec, FieldType, MaxLength, NotEmpty
 from alma.model.kinds import KINDS
 from alma.model.record import Record
 

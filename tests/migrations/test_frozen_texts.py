@@ -15,7 +15,7 @@ from alma.model.scope import Scope
 from alma.storage.migrations.base import AMENDMENTS, Migration, known_migrations
 from alma.storage.postgres.migrations import PostgresMigrator
 from alma.storage.postgresql import PostgreSQLStorage
-from alma.storage.sql.names import DialectName
+from alma.storage.sql.clauses import DialectName
 from alma.storage.sqlite.migrations import SQLiteMigrator
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.builders import a_heuristic

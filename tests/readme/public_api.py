@@ -22,7 +22,7 @@ from alma.config.settings import Settings
 from alma.mcp.resources import Prompts, Resources
 from alma.mcp.server import Options
 from alma.mcp.tools import Toolset
-from alma.model.field_spec import FieldSpec
+from alma.model.fields import FieldSpec
 from alma.model.record import Record
 from alma.rest.openapi import openapi_document
 from alma.rest.routes import routes

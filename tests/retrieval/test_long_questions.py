@@ -12,7 +12,7 @@ from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
-from alma.retrieval.query_embedding import embedded_beginning, question_of
+from alma.retrieval.query_text import embedded_beginning, question_of
 
 Remember = Callable[..., Any]
 NONSENSE = {

@@ -21,7 +21,7 @@ from alma.memory.patterns import Patterns
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING
 from alma.model.scope import Scope
-from alma.retrieval import query_embedding
+from alma.retrieval import query_text
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend
@@ -240,7 +240,7 @@ def test_what_never_had_a_vector_is_not_left_behind(place: str) -> None:
 
 def test_the_end_of_a_move_is_noticed(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # However slow the machine is that runs this.
-    monkeypatch.setattr(query_embedding, "_QUICK_CHECK", 60.0)
+    monkeypatch.setattr(query_text, "_QUICK_CHECK", 60.0)
     with open_storage(place, embedding_model="one") as store:
         MemoryWriter(store, ONE).save_many([a_memory("a"), a_memory("b")])
         store.put_vectors(Memory, {"a": OTHER.encode(TEXT)}, model="other")

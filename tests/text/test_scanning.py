@@ -21,7 +21,7 @@ from alma.learning.strategies import shared_words, strategy_key
 from alma.memory.relation_detection import cues, identifiers, possible_ids
 from alma.model.prompt import as_data
 from alma.redaction.redactor import redact_text
-from alma.retrieval.query_intent import asks_advice
+from alma.retrieval.query_text import asks_advice
 from alma.text.canonical import canonical_words, ordered_words
 from alma.text.disguise import visible
 from alma.text.scanning import WINDOW, Squeezed, found_in, matches, replaced, squeezed, windows

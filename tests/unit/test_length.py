@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.retrieval.features import best_passage, concision
+from alma.retrieval.relevance import best_passage, concision
 
 WEIGHTS = {"canoe": 2.0, "river": 1.0, "guide": 0.5}
 BETWEEN = ["other"] * 60

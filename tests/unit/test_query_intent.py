@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma.retrieval.query_intent import answer_features, asks_advice, asks_when
+from alma.retrieval.query_text import answer_features, asks_advice, asks_when
 from alma.text.tokens import terms
 
 RELEVANCE = {"meaning": 0.3, "words": 0.2, "conversation": 0.4}

@@ -8,9 +8,9 @@ import pytest
 
 from alma.model.memory import Memory
 from alma.model.record import Record
-from alma.retrieval.deduplication import say_the_same
-from alma.retrieval.reranking import newest_first, statements_of
+from alma.retrieval.packing import say_the_same
 from alma.retrieval.scoring import ScoredRecord
+from alma.retrieval.supersession import newest_first, statements_of
 from alma.testing import builders as make
 from alma.text.tokens import query_terms
 

@@ -18,7 +18,7 @@ from alma.model.governance import AuditEvent
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
 from alma.storage.document import timestamp_of, timestamp_text
-from alma.storage.sql.names import DialectName
+from alma.storage.sql.clauses import DialectName
 from alma.storage.sql.statements import Dialect
 from alma.storage.sqlite.backend import write_rows
 from alma.storage.sqlite_local import SQLiteStorage

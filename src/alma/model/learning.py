@@ -11,8 +11,7 @@ from typing import NamedTuple, Protocol
 
 from alma.clock import moment_of, new_id, now
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
-from alma.model.field_spec import following
-from alma.model.fields import JsonObject
+from alma.model.fields import JsonObject, following
 from alma.model.record import Index, Record, record
 
 SESSION_LENGTH = timedelta(hours=1)

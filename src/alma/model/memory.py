@@ -11,8 +11,7 @@ from typing import Annotated, Any
 
 from alma.clock import new_id, now
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, TagSet, Text
-from alma.model.field_spec import derived, following
-from alma.model.fields import JsonObject, Range
+from alma.model.fields import JsonObject, Range, derived, following
 from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
 
 

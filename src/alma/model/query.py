@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never, get_args
 
 from alma.errors import ValidationError
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import ORDERED, SORTABLE, FieldType, canonical_json, check_text
+from alma.model.fields import ORDERED, SORTABLE, FieldSpec, FieldType, canonical_json, check_text
 from alma.model.record import Record, RecordSpec
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge"]

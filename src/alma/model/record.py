@@ -22,8 +22,7 @@ from typing import (
 )
 
 from alma.errors import ValidationError
-from alma.model.field_spec import FieldSpec, derived, field_spec, following
-from alma.model.fields import Check, FieldType, Refused
+from alma.model.fields import Check, FieldSpec, FieldType, Refused, derived, field_spec, following
 
 
 @dataclass(frozen=True)

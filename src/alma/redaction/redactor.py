@@ -12,8 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from alma.errors import RefusedError, ValidationError, mask_messages
 from alma.model.common import checked_part
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import FieldType, MaxLength
+from alma.model.fields import FieldSpec, FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
 from alma.redaction.assignments import assigned_spans
 from alma.redaction.names import KeyName, key_name

@@ -16,7 +16,7 @@ from alma.model.query import Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
-from alma.retrieval.query_intent import asks_advice
+from alma.retrieval.query_text import asks_advice
 from alma.retrieval.router import SearchRequest, Target
 from alma.retrieval.tuning import SCORE, TUNING
 from alma.storage.base import StorageBackend

@@ -16,8 +16,8 @@ from alma.model.query import And, Compare, In, Or, Order
 from alma.model.relations import Relation
 from alma.model.scope import Scope
 from alma.retrieval.candidates import Candidate, CandidatePool, by_target, records_read
-from alma.retrieval.features import concision
-from alma.retrieval.query_intent import asks_for_earlier_answer
+from alma.retrieval.query_text import asks_for_earlier_answer
+from alma.retrieval.relevance import concision
 from alma.retrieval.router import SearchRequest, Target
 from alma.retrieval.time_filters import TimeFilter, add_time, window_of
 from alma.retrieval.tuning import SCORE, TUNING

@@ -34,13 +34,10 @@ from alma.model.vector import Vector
 from alma.retrieval import router
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context
-from alma.retrieval.deduplication import Duplicates, without
-from alma.retrieval.explain import DropReason
-from alma.retrieval.features import Query
-from alma.retrieval.packing import Results
-from alma.retrieval.query_embedding import QueryEmbedder, question_of
+from alma.retrieval.packing import DropReason, Duplicates, Results, without
+from alma.retrieval.query_text import QueryEmbedder, question_of
 from alma.retrieval.ranking import Ranker
-from alma.retrieval.relevance import default_relevance
+from alma.retrieval.relevance import Query, default_relevance
 from alma.retrieval.router import RetrievalRequest, SearchRequest, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, Scorer, ScoringWeights
 from alma.retrieval.simple_search import Mode, newest_memories, search_by_meaning, search_by_words

@@ -1,19 +1,244 @@
-"""Packing: the best memories of each kind become a slice, with the reasons for what is in it and what is not."""
+"""Packing: the best memories of each kind, each text once, become a slice, with the reasons for what is not in it."""
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from typing import NamedTuple
 
+from alma.errors import shown
+from alma.model.governance import ArchivedRecord
+from alma.model.memory import Memory
+from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
-from alma.model.slice import MemorySlice, by_id
-from alma.retrieval.deduplication import DUPLICATE, Duplicates
-from alma.retrieval.explain import DropReason, WhyNot
-from alma.retrieval.router import RetrievalRequest, SearchRequest, Target, is_instruction
+from alma.model.slice import Dropped, MemorySlice, by_id, not_here
+from alma.retrieval.router import RETRIEVED, RetrievalRequest, SearchRequest, Target, is_instruction, route
 from alma.retrieval.scoring import ScoredRecord
-from alma.storage.base import StorageBackend
+from alma.retrieval.supersession import Statement
+from alma.retrieval.tuning import TUNING
+from alma.storage.base import StorageBackend, Transaction
+from alma.storage.document import unpacked_record
+from alma.text.tokens import terms
+
+# Two records with equal texts are still different if these fields differ.
+_DISTINGUISHING = ("success",)
+_BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
+_JOINTS = re.compile(r"(?<=\w)[./:\\@](?=\w)")
+
+DUPLICATE = "repetition"
+"""The stage at which a memory is dropped that says the same as a better one."""
+
+
+@dataclass(slots=True)
+class Duplicates:
+    """Texts with so many copies that too little else was read: one record of each, and one of each spelling."""
+
+    originals: list[Record] = field(default_factory=list)
+    spellings: list[Record] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return bool(self.spellings)
+
+    def add(self, other: Duplicates) -> None:
+        self.originals += other.originals
+        self.spellings += other.spellings
+
+
+def deduplicated(
+    best_first: Sequence[ScoredRecord], statements: Sequence[Statement], dropped: dict[str, DropReason]
+) -> list[ScoredRecord]:
+    """The records without those that say the same as a better one; exact copies are found whatever their rank."""
+    compared = {each.scored.key: each for each in statements}
+    kept: list[ScoredRecord] = []
+    originals: dict[object, str] = {}
+    by_voice: dict[str, list[Statement]] = defaultdict(list)
+    for scored in best_first:
+        exact = _exact(scored)
+        own = compared.get(scored.key)
+        others = by_voice[own.voice] if own is not None else []
+        same = originals.get(exact)
+        if same is None and own is not None:
+            same = next((other.scored.key for other in others if say_the_same(own, other)), None)
+        if same is not None:
+            reason = DropReason(DUPLICATE, "it says the same as {}, which stands before it", (same,))
+            dropped.setdefault(scored.key, reason)
+            continue
+        if exact is not None:
+            originals[exact] = scored.key
+        if own is not None:
+            others.append(own)
+        kept.append(scored)
+    return kept
+
+
+def say_the_same(one: Statement, other: Statement) -> bool:
+    """Whether two texts have the same words in the same order, and the same signs.
+
+    One word of a hundred may be a number, a name or a *not*.
+    """
+    if one.voice != other.voice or one.result != other.result or not one.terms or one.terms != other.terms:
+        return False
+    return _signs(one.text) == _signs(other.text) and terms(one.text) == terms(other.text)
+
+
+def duplicates_of(scored: Sequence[ScoredRecord], dropped: dict[str, DropReason], most: int) -> Duplicates:
+    """The texts with copies, if there are more than `most` copies."""
+    reasons = {each.key: dropped.get(each.key) for each in scored}
+    originals = {
+        key: reason.facts[0] for key, reason in reasons.items() if reason is not None and reason.stage == DUPLICATE
+    }
+    if len(originals) <= most:
+        return Duplicates()
+    copied = set(originals.values())
+    spellings = {each.record.text(): each.record for each in scored if each.key in originals.keys() | copied}
+    return Duplicates([each.record for each in scored if each.key in copied], list(spellings.values()))
+
+
+def without(targets: Sequence[Target], duplicates: Duplicates) -> list[Target]:
+    """The same targets without the copies of these texts."""
+    return [_without(target, duplicates) for target in targets]
+
+
+def _without(target: Target, duplicates: Duplicates) -> Target:
+    spellings = [each for each in duplicates.spellings if isinstance(each, target.cls)]
+    if not spellings or not target.searched:
+        return target
+    originals = In(target.cls.spec.key, [each.key for each in duplicates.originals])
+    others = And(*(Or(*_differences(each)) for each in spellings))
+    return replace(target, where=And(target.where, Or(originals, others)), selective=True)
+
+
+def _differences(record: Record) -> Iterator[Predicate]:
+    """Predicates of which every record fulfils one that is not a copy of this one."""
+    spec = record.spec
+    for name in (*spec.text, *(name for name in _DISTINGUISHING if name in spec.by_name)):
+        value = getattr(record, name)
+        if value is None or value == "":
+            yield Compare(name, "ne", "")
+        else:
+            yield Compare(name, "ne", value)
+            yield Missing(name)
+
+
+def _exact(scored: ScoredRecord) -> tuple[str, bool | None, str] | None:
+    """What exact copies have in common; None for a text that is too long to be left out."""
+    text = scored.record.text()
+    if len(text) > TUNING.longest_statement:
+        return None
+    voice = getattr(scored.record, "title", "").partition("(")[0]
+    return voice, getattr(scored.record, "success", None), text
+
+
+def _signs(text: str) -> list[str]:
+    """The signs that change a meaning: comparisons, currencies, arrows, emoji, negative numbers, joints of names."""
+    signs = (sign for sign in text if unicodedata.category(sign) in ("Sc", "Sm", "So"))
+    return [*signs, *_BELOW_ZERO.findall(text), *_JOINTS.findall(text)]
+
+
+BEHIND = Dropped("candidates", "it does not resemble the task, or others do more, by meaning and by words")
+
+
+class DropReason(NamedTuple):
+    """Why a memory was dropped; the sentence is formatted on demand, as few of many are asked for."""
+
+    stage: str
+    sentence: str
+    facts: tuple[object, ...] = ()
+
+    def formatted(self) -> Dropped:
+        return Dropped(self.stage, self.sentence.format(*self.facts))
+
+
+class WhyNot:
+    """Answers `why_not`: with the reason noted for a memory, or else that it was `behind` others or not visible.
+
+    For what the agent may not see it does not even say that it exists.
+    """
+
+    __slots__ = ("behind", "dropped", "request", "storage", "targets")
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        targets: Sequence[Target],
+        request: SearchRequest,
+        behind: Dropped = BEHIND,
+        dropped: Mapping[str, DropReason] | None = None,
+    ) -> None:
+        self.storage = storage
+        self.targets = targets
+        self.request = request
+        self.behind = behind
+        self.dropped = dropped or {}
+
+    def __deepcopy__(self, _: object) -> Callable[[str], Dropped]:
+        """`dataclasses.asdict` copies a slice, and a store cannot be copied."""
+        return not_here
+
+    def __call__(self, record_id: str) -> Dropped:
+        reason = self.dropped.get(record_id)
+        with self.storage.snapshot() as tx:
+            for target in self.targets:
+                if tx.find(target.cls, target.scope, And(target.where, In("id", [record_id]))):
+                    return self.behind if reason is None else reason.formatted()
+            for target in self.targets:
+                record = tx.get(target.cls, record_id, target.scope)
+                if record is not None and self._may_know(record, target):
+                    # A reason noted while it was still visible; for one that is not, say why.
+                    noted = reason is not None and reason.stage != "scope"
+                    return reason.formatted() if reason and noted else Dropped("scope", self._hidden(record))
+            for target in self.targets:
+                archived = self._archived(tx, record_id, target)
+                if archived is not None:
+                    return Dropped("scope", archived)
+            for target in self._other_kinds():
+                other = tx.get(target.cls, record_id, target.scope)
+                if other is not None and self._may_know(other, target):
+                    return Dropped("scope", f"its kind, {target.cls.spec.kind}, was not asked for")
+        return Dropped("scope", f"there is no memory {shown(record_id)} that this agent may see")
+
+    def _other_kinds(self) -> list[Target]:
+        if not isinstance(self.request, RetrievalRequest):
+            return []
+        return route(replace(self.request, kinds=tuple(cls for cls in RETRIEVED if cls not in self.request.kinds)))
+
+    def _hidden(self, record: Record) -> str:
+        """Why a record inside the scope is not visible."""
+        if not getattr(record, "is_active", True):
+            return "it was deleted"
+        if getattr(record, "is_archived", False):
+            return "it is archived"
+        end = getattr(record, "expires_at", None)
+        if end is not None and end <= self.request.now:
+            return f"it expired at {end:%Y-%m-%d %H:%M} UTC"
+        return "it is of another session or layer"
+
+    def _archived(self, tx: Transaction, record_id: str, target: Target) -> str | None:
+        """How a record inside the scope came into the archive, if it is there."""
+        where = And(Compare("record_id", "eq", record_id), Compare("kind", "eq", target.cls.spec.kind))
+        for archived in tx.find(ArchivedRecord, target.scope, where, (Order("archived_at", "desc"),), 1):
+            if self._may_know(unpacked_record(archived), target):
+                because = f": {archived.reason}" if archived.reason else ""
+                return f"it was {archived.cause} on {archived.archived_at:%Y-%m-%d}{because}"
+        return None
+
+    def _may_know(self, record: Record, target: Target) -> bool:
+        """Whether the agent may know of a hidden record: not if it is private to another user.
+
+        Nor if it is one of the user's memories of another project that is not global.
+        """
+        if isinstance(self.request, RetrievalRequest) and isinstance(record, Memory):
+            elsewhere = record.project_id != self.request.project_id and not record.layer_global
+        else:
+            elsewhere = False
+        owners = (self.request.user_id, target.scope.user_id)
+        visible = not getattr(record, "is_private", False) or getattr(record, "user_id", None) in owners
+        return visible and not elsewhere
+
 
 _AHEAD = 1e-6
 

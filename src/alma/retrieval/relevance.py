@@ -1,20 +1,175 @@
-"""Relevance: the calibrated probability that a memory has to do with the query, a logistic model of its features.
+"""Relevance: the features of the records that were read, and the probability that each has to do with the query.
 
+The probability is calibrated, by a logistic model of the features.
 The weights are in `weights.json`; `bench/relevance.py` fits them and validates them on data sets that it leaves out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
+from itertools import compress
 from typing import Any, Final
 
 from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.record import Record
 from alma.model.slice import Strength, is_evidence
-from alma.retrieval.features import Match, Query
+from alma.model.vector import Vector
+from alma.retrieval.candidates import Candidate
 from alma.retrieval.tuning import RELEVANCE, TUNING
+from alma.storage.nearest import cosines
+from alma.text.tokens import is_english, stored_terms
+
+_CONTEXT = frozenset(("conversation", "linked", "related"))
+_LATIN = re.compile("[A-Za-z]")
+
+
+@dataclass(slots=True)
+class Match:
+    """A candidate with its record: the cosine, the share of the query's words it has, and all its terms.
+
+    `in_passage` is the share of the words within one passage. Meaning does not count for an `unreadable` text, whose
+    script the model does not know. `relevance` is the probability that it has to do with the query.
+    """
+
+    candidate: Candidate
+    record: Record
+    meaning: float
+    words: float
+    terms: frozenset[str]
+    in_passage: float = 0.0
+    unreadable: bool = False
+    relevance: float = 0.0
+
+    @property
+    def has_vector(self) -> bool:
+        """Whether it was compared by meaning."""
+        return self.candidate.cosine is not None and not self.unreadable
+
+    @property
+    def has_context(self) -> bool:
+        """Whether it belongs to the conversation of another candidate, or is linked to one."""
+        return self.candidate.has_any(_CONTEXT)
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """What records are compared with: the vector, the terms and the weight of each term among all records of a kind.
+
+    `known` are the terms that any record has, `compounds` words that stand for several terms. `reads` says whether the
+    model knows the script of a text; it is None where the query itself is not `understood`. `learned` says whether the
+    model was trained on the language of the query.
+    """
+
+    vector: Vector | None
+    terms: frozenset[str]
+    weights: Mapping[str, float] = field(default_factory=dict)
+    records: int = 0
+    known: frozenset[str] = frozenset()
+    learned: bool = True
+    compounds: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    reads: Callable[[str], bool] | None = None
+    understood: bool = True
+
+    def matches(self, found: Sequence[tuple[Candidate, Record]]) -> list[Match]:
+        """The features of each record by itself."""
+        if self.vector is not None:
+            _compare(self.vector, found)
+        full = sum(self.weights.values())
+        known = sum(self.weights[word] for word in self.known)
+        matches = [self._match(candidate, record, full, known) for candidate, record in found]
+        if not self.learned:
+            _subtract_usual_cosine(matches)
+        return matches
+
+    @property
+    def unknown_share(self) -> float:
+        """The share of the query, by the weight of its words, that no record has."""
+        full = sum(self.weights.values())
+        if not full:
+            return 1.0
+        # In a script that the model does not know, function words cannot be told from others.
+        return 1.0 - sum(self.weights[word] for word in self.known) / full if self.understood else 0.0
+
+    def _match(self, candidate: Candidate, record: Record, full: float, known: float) -> Match:
+        text = record.text()
+        words = stored_terms(text[: TUNING.characters_read])
+        terms = frozenset(words)
+        if len(text) > TUNING.characters_read and "words" in candidate.found_by and not self.terms <= terms:
+            terms |= self.terms.intersection(stored_terms(text[TUNING.characters_read :]))
+        if self.compounds:
+            terms = terms.union(*(parts for whole, parts in self.compounds.items() if whole in terms))
+        shared = self.terms & terms
+        weight = sum(map(self.weights.__getitem__, shared))
+        # By words alone, a word that no record has tells nothing about this one.
+        total = full if candidate.cosine is not None else known
+        share = weight / total if total else 0.0
+        scattered = full and len(shared) > 1 and len(text) > TUNING.statement_length
+        in_passage = best_passage(words, self.weights) / full if scattered else weight / full if full else 0.0
+        # Nearly every readable text is seen to be one at once.
+        unreadable = self.reads is not None and not text.isascii() and not _is_readable(text, self.reads)
+        meaning = 0.0 if unreadable else max(0.0, candidate.cosine or 0.0)
+        return Match(candidate, record, meaning, share, terms, in_passage, unreadable)
+
+
+def concision(length: int) -> float:
+    """How much of its similarity counts for a text of this length: long texts also match by accident."""
+    shortest, longest = TUNING.statement_length, TUNING.long_text
+    return 1.0 if length <= shortest else float((shortest / min(length, longest)) ** TUNING.length_exponent)
+
+
+def best_passage(words: Sequence[str], weight_of: Mapping[str, float]) -> float:
+    """The highest weight of distinct query words that occur within one passage of a text."""
+    places = list(compress(enumerate(words), map(weight_of.__contains__, words)))
+    inside: Counter[str] = Counter()
+    weight = best = 0.0
+    first = 0
+    for place, word in places:
+        weight += 0.0 if inside[word] else weight_of[word]
+        inside[word] += 1
+        while places[first][0] <= place - TUNING.passage_words:
+            left = places[first][1]
+            inside[left] -= 1
+            weight -= 0.0 if inside[left] else weight_of[left]
+            first += 1
+        best = max(best, weight)
+    return best
+
+
+def _compare(vector: Vector, found: Iterable[tuple[Candidate, Record]]) -> None:
+    """Set the cosine of the candidates that only words have found."""
+    unknown = [
+        (candidate, own.to_bytes())
+        for candidate, record in found
+        if candidate.cosine is None and (own := getattr(record, "embedding", None)) is not None
+    ]
+    if unknown:
+        compared = cosines(vector, [data for _, data in unknown])
+        for (candidate, _), cosine in zip(unknown, compared, strict=True):
+            candidate.cosine = cosine
+
+
+def _is_readable(text: str, reads: Callable[[str], bool]) -> bool:
+    beginning = text[: TUNING.characters_of_language]
+    return _LATIN.search(beginning) is not None or reads(beginning)
+
+
+def _subtract_usual_cosine(matches: Iterable[Match]) -> None:
+    """Of texts in a language that the model was not trained on, count how far the cosine exceeds the usual one."""
+    characters = TUNING.characters_of_language
+    foreign = [each for each in matches if each.has_vector and not is_english(each.record.text()[:characters])]
+    known = sorted(each.meaning for each in foreign)
+    usual = known[len(known) // 2] if known else 0.0
+    # A few texts say little about the usual cosine: the prior counts as much as some of them.
+    prior, count = TUNING.foreign_cosine, TUNING.foreign_cosine_count
+    usual = min(TUNING.highest_foreign_cosine, (count * prior + len(known) * usual) / (count + len(known)))
+    for each in foreign:
+        each.meaning = max(0.0, TUNING.foreign_cosine_scale * (each.meaning - usual))
+
 
 FEATURES: Final = (
     "meaning",

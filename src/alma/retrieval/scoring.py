@@ -20,8 +20,8 @@ from alma.model.learning import (
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.slice import Explanation, Strength
-from alma.retrieval.features import Match, concision
-from alma.retrieval.query_intent import answer_features, asks_advice, asks_for_earlier_answer, asks_when
+from alma.retrieval.query_text import answer_features, asks_advice, asks_for_earlier_answer, asks_when
+from alma.retrieval.relevance import Match, concision
 from alma.retrieval.router import SearchRequest
 from alma.retrieval.tuning import SCORE
 from alma.text.timeexpr import TimeWindow

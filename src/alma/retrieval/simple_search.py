@@ -11,9 +11,8 @@ from alma.model.record import Record
 from alma.model.slice import Dropped, Explanation, MemorySlice, by_id
 from alma.model.vector import Vector
 from alma.retrieval.candidates import nearest
-from alma.retrieval.explain import WhyNot
-from alma.retrieval.instructions import NEWEST, instructions_in_force, newest
-from alma.retrieval.packing import best_first
+from alma.retrieval.packing import WhyNot, best_first
+from alma.retrieval.ranking import NEWEST, instructions_in_force, newest
 from alma.retrieval.router import SearchRequest, Target, is_instruction
 from alma.retrieval.scoring import ScoredRecord
 from alma.retrieval.supersession import current_first

@@ -9,8 +9,7 @@ from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from alma.errors import ValidationError
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import FieldType, JsonObject
+from alma.model.fields import FieldSpec, FieldType, JsonObject
 from alma.model.governance import ArchivedRecord
 from alma.model.kinds import kind_named
 from alma.model.record import Record, RecordSpec

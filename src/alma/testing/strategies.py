@@ -9,8 +9,7 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import LONGEST_NAME, ORDERED, SORTABLE, FieldType, MaxLength, NotEmpty
+from alma.model.fields import LONGEST_NAME, ORDERED, SORTABLE, FieldSpec, FieldType, MaxLength, NotEmpty
 from alma.model.query import And, At, Compare, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector

@@ -13,7 +13,7 @@ from functools import cache
 from importlib import resources
 
 from alma.errors import MigrationError
-from alma.storage.sql.names import DialectName
+from alma.storage.sql.clauses import DialectName
 
 AMENDMENTS: dict[DialectName, dict[str, str]] = {
     "sqlite": {

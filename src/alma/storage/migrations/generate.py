@@ -16,7 +16,7 @@ from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
 from alma.storage.migrations.schema import Schema
 from alma.storage.postgres.views import ORCHESTRATOR_VIEWS
-from alma.storage.sql.names import DialectName, Names
+from alma.storage.sql.clauses import DialectName, Names
 from alma.storage.sqlite.fulltext import creating
 
 _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now()"}

@@ -7,11 +7,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import FieldType
+from alma.model.fields import FieldSpec, FieldType
 from alma.model.kinds import KINDS
 from alma.model.record import Index, RecordSpec, Unique
-from alma.storage.sql.names import DialectName, Names
+from alma.storage.sql.clauses import DialectName, Names
 
 _SQLITE_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
     FieldType.TEXT: sa.Text(),

@@ -12,7 +12,7 @@ import psycopg
 from alma.model.kinds import KINDS
 from alma.model.record import Record, RecordSpec
 from alma.storage.postgres.pools import SCHEMA_LOCK
-from alma.storage.sql.names import Names
+from alma.storage.sql.clauses import Names
 from alma.text.tokens import stored_terms
 
 # A tsvector has less than a mebibyte, and the last term may take it a little further.

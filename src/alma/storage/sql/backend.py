@@ -20,8 +20,7 @@ from alma.storage.backend import Backend, Query, Reads, RecordVector
 from alma.storage.history import superseded
 from alma.storage.outbox import MarkTable
 from alma.storage.sql.bookkeeping import SqlChains, SqlMarks
-from alma.storage.sql.clauses import Encoder, Values
-from alma.storage.sql.names import Names
+from alma.storage.sql.clauses import Encoder, Names, Values
 from alma.storage.sql.statements import Dialect, StoreCache, as_vector
 from alma.storage.traversal import Reached, Walk
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from alma.model.fields import FieldType
 from alma.storage.audit import ChainHead, ChainTable
 from alma.storage.outbox import Mark, MarkTable
-from alma.storage.sql.names import Names
+from alma.storage.sql.clauses import Names
 
 if TYPE_CHECKING:
     from alma.storage.sql.backend import SqlBackend

@@ -10,8 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import Any
 
 from alma.errors import StorageError
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import FieldType
+from alma.model.fields import FieldSpec, FieldType
 from alma.model.memory import MemoryVersion
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
@@ -19,8 +18,7 @@ from alma.model.vector import Vector
 from alma.storage.backend import TEXT_LENGTH, Query
 from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text
 from alma.storage.ranking import CountCache
-from alma.storage.sql.clauses import Clauses, Encoder, Shape, Spelling, Values
-from alma.storage.sql.names import DialectName, Names
+from alma.storage.sql.clauses import Clauses, DialectName, Encoder, Names, Shape, Spelling, Values
 
 # Each has some ten bytes for every vector.
 _MOST_PLACES = 128

@@ -12,7 +12,7 @@ from typing import Any
 from alma.model.kinds import KINDS, kind_named
 from alma.model.record import Record, RecordSpec, reading
 from alma.storage.ranking import OWNERS
-from alma.storage.sql.names import Names
+from alma.storage.sql.clauses import Names
 from alma.storage.sqlite.connections import roll_back, without_waiting
 from alma.text.tokens import spaced_terms
 

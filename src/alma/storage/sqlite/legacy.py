@@ -11,15 +11,14 @@ from datetime import UTC, datetime
 from typing import Any
 
 from alma.errors import MigrationError, ValidationError
-from alma.model.field_spec import FieldSpec
-from alma.model.fields import FieldType
+from alma.model.fields import FieldSpec, FieldType
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.records import DEFAULT_MODEL
 from alma.storage.sql.backend import SqlBackend
-from alma.storage.sql.names import Names
+from alma.storage.sql.clauses import Names
 from alma.storage.transaction import Transaction
 
 _log = logging.getLogger("alma.storage.legacy")

@@ -23,8 +23,7 @@ from alma.model.record import RecordSpec
 from alma.storage import ranking
 from alma.storage.ranking import rarity, saturation
 from alma.storage.sqlite import postings as sqlite_postings
-from alma.storage.sqlite.postings import varints
-from alma.storage.sqlite.scoped_words import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted
+from alma.storage.sqlite.postings import COUNTED, SMALL_SCOPE, ScopedWords, all_of, any_of, quoted, varints
 from alma.text.tokens import spaced_terms
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from alma.storage.nearest import cosines
 from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
 from alma.vectors.mapped.files import IndexFiles
-from alma.vectors.mapped.ranking import Ranked, Ranking, Selection
-from alma.vectors.mapped.state import Ready, State, Tuning, is_foreign
+from alma.vectors.mapped.state import Ranked, Ranking, Ready, Selection, State, Tuning, is_foreign
 from alma.vectors.mapped.table import Floats, Table, units
 from alma.vectors.mapped.upkeep import Upkeep
 

@@ -27,7 +27,7 @@ from alma.errors import (
     StorageError,
     ValidationError,
 )
-from alma.events.event import MemoryEvent
+from alma.events.emitter import MemoryEvent
 from alma.model.fields import JsonObject
 from alma.operations import operation_named
 from alma.operations.base import Output

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from alma.bootstrap import parts_at
-from alma.bootstrap.wiring import Parts
+from alma.bootstrap import Parts, parts_at
 from alma.errors import ConfigurationError
 from alma.judge import LLMJudge, StrictJudge, default_judge
 from alma.model.secret import Secret

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from alma.bootstrap.providers import (
+    construct,
+    embedding_options,
+    judge_of,
+    language_model_of,
+    with_config_keys,
+)
 from alma.bootstrap.providers import create_cache as create_cache
 from alma.bootstrap.providers import create_embedder as create_embedder
 from alma.bootstrap.providers import create_language_model as create_language_model
 from alma.bootstrap.providers import local_model as local_model
+from alma.bootstrap.stores import FILE_SCHEME, is_sqlite
 from alma.bootstrap.stores import IN_MEMORY as IN_MEMORY
 from alma.bootstrap.stores import is_same_store as is_same_store
 from alma.bootstrap.stores import migrate_storage as migrate_storage
@@ -20,12 +36,239 @@ from alma.bootstrap.stores import reembed_storage as reembed_storage
 from alma.bootstrap.stores import require_sound_store as require_sound_store
 from alma.bootstrap.stores import restore_storage as restore_storage
 from alma.bootstrap.stores import store_exists as store_exists
-from alma.bootstrap.wiring import Parts as Parts
-from alma.bootstrap.wiring import embedding_of_file as embedding_of_file
-from alma.bootstrap.wiring import judge_of_file as judge_of_file
-from alma.bootstrap.wiring import parts_at as parts_at
-from alma.bootstrap.wiring import parts_chosen as parts_chosen
-from alma.bootstrap.wiring import parts_of_file as parts_of_file
-from alma.bootstrap.wiring import place_of_file as place_of_file
-from alma.bootstrap.wiring import redactor_of_file as redactor_of_file
-from alma.bootstrap.wiring import store_of_file as store_of_file
+from alma.errors import ConfigurationError, MissingDependencyError
+from alma.paths import expand_home
+
+if TYPE_CHECKING:
+    from alma.config.settings import Settings
+    from alma.embeddings.base import EmbeddingProvider
+    from alma.judge.base import Judge
+    from alma.learning.protocols import LearningProtocol
+    from alma.llm.base import LanguageModel
+    from alma.model.scope import MemoryScope
+    from alma.redaction.redactor import Redactor
+    from alma.retrieval.engine import RetrievalEngine
+    from alma.storage.base import StorageBackend
+
+# The configuration keys of the store.
+_PLACES = ("storage", "storage_dir", "db_name", "postgres")
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """The constructor arguments of the facade."""
+
+    storage: StorageBackend
+    retrieval: RetrievalEngine
+    learning: LearningProtocol
+    scopes: Mapping[str, MemoryScope]
+    project_id: str
+    log_reads: bool = False
+    redactor: Redactor | None = None
+    expiry_interval_seconds: float = 0
+    llm: LanguageModel | None = None
+    judge: Judge | None = None
+
+
+def parts_of_file(path: str | Path) -> Parts:
+    """Open the memory that a configuration file describes."""
+    from alma.config.loader import load_settings
+
+    return _opened(load_settings(path))
+
+
+def store_of_file(
+    path: str | Path, embedder: EmbeddingProvider | None = None
+) -> tuple[StorageBackend, EmbeddingProvider]:
+    """Open the store of a configuration file, with its embedder unless one is given."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    chosen = _embedder_of(settings) if embedder is None else embedder
+    return _storage_of(settings, chosen, None), chosen
+
+
+def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
+    """Open a store at a path or URL with further configuration keys; without a path, the keys name the store."""
+    from alma.config.loader import settings_from
+
+    twice = [key for key in _PLACES if key in given]
+    if place is not None and twice:
+        raise ConfigurationError(f"path and {twice[0]} both say where the store is; give one of them")
+    settings = settings_from({"project_id": project_id, **given})
+    return _opened(settings, None if place is None else _file_in(place))
+
+
+def _file_in(place: str | os.PathLike[str]) -> str | os.PathLike[str]:
+    """The path itself; for a directory, its default store file."""
+    named = os.fspath(place) if isinstance(place, os.PathLike) else place
+    if not isinstance(named, str) or "://" in named or not named.strip():
+        return place
+    path = expand_home(named)
+    return path / "alma.db" if named.endswith(os.sep) or path.is_dir() else path
+
+
+def parts_chosen(config: str | Path | None, place: str | None, project_id: str | None) -> Parts:
+    """Open a configured memory, optionally at another place or for another project."""
+    from alma.config.loader import load_settings, settings_from
+
+    if config is None:
+        return parts_at(place, project_id or "default", {})
+    settings = load_settings(config)
+    if project_id is not None:
+        settings = settings.model_copy(update={"project_id": settings_from({"project_id": project_id}).project_id})
+    return _opened(settings, place)
+
+
+def redactor_of_file(path: str | Path) -> Redactor | None:
+    """The redactor of a configuration file; None if redaction is disabled."""
+    from alma.config.loader import load_settings
+
+    return _redactor_of(load_settings(path))
+
+
+def judge_of_file(path: str | Path | None) -> Judge:
+    """The judge of a configuration file, or the default one."""
+    from alma.config.loader import load_settings, settings_from
+
+    settings = settings_from({"project_id": "default"}) if path is None else load_settings(path)
+    return judge_of(settings, language_model_of(settings), _redactor_of(settings))
+
+
+def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[str, dict[str, Any]]:
+    """The embedding provider of a configuration file, or the given one, and its options."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    chosen = provider or settings.embedding_provider.value
+    return chosen, embedding_options(settings, chosen)
+
+
+def place_of_file(path: str | Path) -> tuple[str, str]:
+    """The store of a configuration file as a path or URL, and its PostgreSQL schema."""
+    from alma.config.loader import load_settings
+
+    settings = load_settings(path)
+    folder = expand_home(settings.storage_dir)
+    match settings.storage:
+        case "postgres":
+            at = settings.postgres
+            who = f"{quote(at.user, safe='')}:{quote(at.password.reveal(), safe='')}"
+            host = f"[{at.host}]" if ":" in at.host else quote(at.host, safe="")
+            where = f"{host}:{at.port}/{quote(at.database, safe='')}?sslmode={quote(at.ssl_mode)}"
+            return f"postgresql://{who}@{where}", at.schema_name
+        case "file":
+            return f"{FILE_SCHEME}{folder}", "public"
+        case _:
+            return str(folder / settings.db_name), "public"
+
+
+def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> Parts:
+    from alma.learning.heuristics import HeuristicExtractor
+    from alma.learning.protocols import LearningProtocol
+
+    llm, redactor = language_model_of(settings), _redactor_of(settings)
+    judge = judge_of(settings, llm, redactor)
+    embedder = _embedder_of(settings)
+    storage = _storage_of(settings, embedder, place)
+    try:
+        engine = _engine_of(settings, storage, embedder)
+        protocol = LearningProtocol(
+            storage,
+            embedder,
+            engine.index,
+            settings.scopes(),
+            HeuristicExtractor(settings.learning.evidence_half_life_days),
+            settings.learning.max_outcomes_per_agent,
+            judge,
+        )
+    except BaseException:
+        storage.close()
+        raise
+    return Parts(
+        storage,
+        engine,
+        protocol,
+        settings.scopes(),
+        settings.project_id,
+        log_reads=settings.audit.log_reads,
+        redactor=redactor,
+        expiry_interval_seconds=settings.expiry_interval_seconds,
+        llm=llm,
+        judge=judge,
+    )
+
+
+def _redactor_of(settings: Settings) -> Redactor | None:
+    from alma.redaction.redactor import DEFAULT_REDACTOR, SecretRedactor
+    from alma.redaction.rules import Rule
+
+    chosen = settings.redaction
+    if not chosen.enabled:
+        return None
+    # Custom patterns have no required substring, so they are tried on every text.
+    rules = [Rule(each.name, "", re.compile(each.pattern)) for each in chosen.patterns]
+    return SecretRedactor(rules) if rules else DEFAULT_REDACTOR
+
+
+def _embedder_of(settings: Settings) -> EmbeddingProvider:
+    provider = settings.embedding_provider
+    try:
+        embedder = create_embedder(provider, **embedding_options(settings, provider))
+    except MissingDependencyError:
+        raise
+    except ConfigurationError as exc:
+        raise with_config_keys(exc, provider) from exc
+    if settings.embedding_dim not in (None, embedder.dimension):
+        raise ConfigurationError(
+            f"embedding_dim is {settings.embedding_dim}, but {embedder.model} makes vectors of {embedder.dimension}: "
+            f"set it to {embedder.dimension} or leave it out"
+        )
+    return embedder
+
+
+def _storage_of(
+    settings: Settings, embedder: EmbeddingProvider, place: str | os.PathLike[str] | None
+) -> StorageBackend:
+    space: dict[str, Any] = {"embedding_dim": embedder.dimension, "embedding_model": embedder.model}
+    if place is not None:
+        return open_storage(place, **space, **_durability(settings, place))
+    folder = expand_home(settings.storage_dir)
+    match settings.storage:
+        case "postgres":
+            from alma.storage.postgresql import PostgreSQLStorage
+
+            chosen = settings.postgres.model_dump(by_alias=True)
+            return PostgreSQLStorage(**{**chosen, "password": settings.postgres.password.reveal()}, **space)
+        case "file":
+            return open_storage(f"{FILE_SCHEME}{folder}", **space)
+        case _:
+            return open_storage(folder / settings.db_name, **space, **_durability(settings, folder))
+
+
+def _durability(settings: Settings, place: str | os.PathLike[str]) -> dict[str, Any]:
+    """The durability option of an SQLite file; other stores always flush."""
+    return {"durability": settings.durability.value} if is_sqlite(place) else {}
+
+
+def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:
+    from alma.retrieval.engine import RetrievalEngine
+    from alma.retrieval.scoring import ScoringWeights
+
+    chosen = settings.retrieval
+    options: dict[str, Any] = {}
+    if chosen.cache == "redis":
+        if settings.redis is None:
+            raise ConfigurationError("retrieval.cache is redis, but redis.url is missing; add it")
+        options = {"url": settings.redis.url.reveal()}
+    elif chosen.cache == "memory":
+        options = {"max_entries": chosen.max_cache_entries}
+    return RetrievalEngine(
+        storage,
+        embedder,
+        cache_ttl_seconds=chosen.cache_ttl_seconds,
+        scoring_weights=construct(ScoringWeights, "retrieval.scoring_weights", chosen.scoring_weights.model_dump()),
+        recency_half_life_days=chosen.recency_half_life_days,
+        min_score_threshold=chosen.min_score_threshold,
+        cache=create_cache(chosen.cache, **options),
+    )

@@ -55,7 +55,7 @@ _FIELD_HELP = {
     "limit": "Maximum number of results",
     "offset": "After so many",
     "cursor": "Continue after the previous page, with its next_cursor",
-    "user_id": "Who asks",
+    "user_id": "The user",
     "session_id": "The session",
     "agent": "The agent",
     "where": "A filter",

@@ -19,8 +19,7 @@ from alma.consolidation.merging import (
 )
 from alma.core import ALMA
 from alma.errors import NotFoundError, ValidationError
-from alma.events.emitter import EventEmitter, checked_emitter, get_emitter
-from alma.events.event import MemoryEvent, MemoryEventType
+from alma.events.emitter import EventEmitter, MemoryEvent, MemoryEventType, checked_emitter, get_emitter
 from alma.judge.base import Judge, normalised
 from alma.judge.default import default_judge
 from alma.learning.heuristics import HeuristicExtractor

@@ -12,16 +12,16 @@ if TYPE_CHECKING:
     from alma.events.delivery import sign as sign
     from alma.events.delivery import verify_signature as verify_signature
     from alma.events.emitter import EventEmitter as EventEmitter
+    from alma.events.emitter import MemoryEvent as MemoryEvent
+    from alma.events.emitter import MemoryEventType as MemoryEventType
     from alma.events.emitter import get_emitter as get_emitter
-    from alma.events.event import MemoryEvent as MemoryEvent
-    from alma.events.event import MemoryEventType as MemoryEventType
     from alma.events.webhooks import WebhookManager as WebhookManager
 
 _HOME_OF = {
     "EventEmitter": "alma.events.emitter",
     "get_emitter": "alma.events.emitter",
-    "MemoryEvent": "alma.events.event",
-    "MemoryEventType": "alma.events.event",
+    "MemoryEvent": "alma.events.emitter",
+    "MemoryEventType": "alma.events.emitter",
     "sign": "alma.events.delivery",
     "verify_signature": "alma.events.delivery",
     "WebhookConfig": "alma.events.delivery",

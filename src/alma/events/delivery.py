@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 from alma.clock import now
 from alma.errors import ConfigurationError, shown
-from alma.events.event import MemoryEvent, MemoryEventType, checked_types
+from alma.events.emitter import MemoryEvent, MemoryEventType, checked_types
 from alma.model.common import checked_name
 from alma.model.kinds import kind_named
 from alma.model.secret import Secret

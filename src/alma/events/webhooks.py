@@ -26,8 +26,16 @@ from alma.events.delivery import (
     send,
     sign,
 )
-from alma.events.emitter import BackgroundQueue, EventEmitter, Handler, Unsubscribe, checked_emitter, get_emitter
-from alma.events.event import MemoryEvent, MemoryEventType
+from alma.events.emitter import (
+    BackgroundQueue,
+    EventEmitter,
+    Handler,
+    MemoryEvent,
+    MemoryEventType,
+    Unsubscribe,
+    checked_emitter,
+    get_emitter,
+)
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import And, Compare, Order

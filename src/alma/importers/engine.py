@@ -34,7 +34,7 @@ from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.transfer.arrival import put_vectors
 from alma.transfer.lines import Limits
-from alma.transfer.report import TransferReport
+from alma.transfer.parcels import TransferReport
 
 DEFAULT_BATCH = 1000
 _LIMITS = Limits()

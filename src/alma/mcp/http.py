@@ -39,7 +39,6 @@ PATH = "/mcp"
 DEFAULT_LIMITS = Limits()
 _LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 _SHUTDOWN_SECONDS = 2
-_WAITING = 1024
 _KEYS_WITH_ALL_SESSIONS = 10
 
 _log = logging.getLogger("alma.mcp")

@@ -111,7 +111,7 @@ class Toolset:
 
     @cached_property
     def tools(self) -> list[Tool]:
-        """All tools as tool_of to clients; cached, because the library asks for them with every call."""
+        """All tools as clients see them; cached, because the library asks for them with every call."""
         return [*(tool_of(name, operation) for name, operation in self._operations.items()), CONTINUE]
 
 
@@ -136,7 +136,7 @@ def tool_of(name: str, operation: Operation[Any, Any]) -> Tool:
 
 
 def input_schema(operation: Operation[Any, Any]) -> JsonObject:
-    """The input schema of a tool with an example; nullable arguments are tool_of as optional."""
+    """The input schema of a tool with an example; nullable arguments become optional."""
     schema = _short(operation.input_schema, optional=True)
     arguments = schema.get("properties", {})
     # Specific arguments come first, and the rarely given project last.

@@ -20,7 +20,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from alma.errors import PermissionDeniedError
-from alma.events.event import TYPE_OF_ACTION, MemoryEvent
+from alma.events.emitter import TYPE_OF_ACTION, MemoryEvent
 from alma.model.governance import AuditEvent
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference

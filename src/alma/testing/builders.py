@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
+from alma.model.scope import Scope
 from alma.model.workspace import AgentState, Project, Session, SessionHandoff, SessionMemory, User, WorkItem
+
+DIMS = 4
+EVERYWHERE = Scope.everywhere()
+SHOP = Scope(project_id="shop")
+NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
+class Oops(Exception):
+    """Thrown by tests in the middle of a transaction."""
 
 
 def a_heuristic(**values: Any) -> Heuristic:

@@ -6,7 +6,7 @@ from alma.transfer.backup import BackedUp, backup_store, restore_store
 from alma.transfer.exporting import Exported, export_store
 from alma.transfer.importing import ExportHeader, import_store, merge_stores, verify_export
 from alma.transfer.lines import Limits
-from alma.transfer.report import Conflict, Refused, Renamed, TransferReport
+from alma.transfer.parcels import Conflict, Refused, Renamed, TransferReport
 
 __all__ = [
     "BackedUp",

@@ -18,8 +18,7 @@ from alma.storage import history
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import to_document
 from alma.transfer.ledger import NO_LEDGER, READ_AT, Entry, Ledger, content_digest, counters_of, shared_version
-from alma.transfer.parcels import EVERYWHERE, Parcel, versions_of
-from alma.transfer.report import Conflict, Refused, Renamed, TransferReport
+from alma.transfer.parcels import EVERYWHERE, Conflict, Parcel, Refused, Renamed, TransferReport, versions_of
 
 _CHANGED_AT = (
     "updated_at",

@@ -15,8 +15,7 @@ from alma.storage.base import Capability, StorageBackend
 from alma.transfer.exporting import export_store
 from alma.transfer.importing import import_store, verify_export
 from alma.transfer.lines import UNLIMITED, atomic_write
-from alma.transfer.parcels import EVERYWHERE, TRAVELLING
-from alma.transfer.report import OnProgress
+from alma.transfer.parcels import EVERYWHERE, TRAVELLING, OnProgress
 
 RESTORING = Attribution(reason="restored from a backup")
 _DATABASE = b"SQLite format 3\x00"

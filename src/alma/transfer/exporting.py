@@ -22,13 +22,13 @@ from alma.transfer.lines import LineWriter, atomic_write, line_writer
 from alma.transfer.parcels import (
     EVERYWHERE,
     TRAVELLING,
+    OnProgress,
     Parcel,
     audit_pages,
     count,
     histories_of_the_deleted,
     pages,
 )
-from alma.transfer.report import OnProgress
 
 FORMAT = "alma-export"
 FORMAT_VERSION = 1

@@ -24,8 +24,18 @@ from alma.transfer.arrival import Arrival, rolled_back
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION
 from alma.transfer.ledger import MergeLedger, rename_store, store_id
 from alma.transfer.lines import Limits, read_lines
-from alma.transfer.parcels import EVERYWHERE, PAGE, STAYING, TRAVELLING, Parcel, count, histories_of_the_deleted, pages
-from alma.transfer.report import OnProgress, TransferReport
+from alma.transfer.parcels import (
+    EVERYWHERE,
+    PAGE,
+    STAYING,
+    TRAVELLING,
+    OnProgress,
+    Parcel,
+    TransferReport,
+    count,
+    histories_of_the_deleted,
+    pages,
+)
 
 _LIMITS = Limits()
 IMPORTING = Attribution(reason="imported from an export file")

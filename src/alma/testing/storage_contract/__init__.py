@@ -9,8 +9,8 @@ class TestMyStore(StorageContract):
 
 from __future__ import annotations
 
+from alma.testing.builders import DIMS
 from alma.testing.storage_contract.changing import ChangingContract, ConstraintContract
-from alma.testing.storage_contract.common import DIMS
 from alma.testing.storage_contract.finding import ChainContract, FindingContract, RelatingContract
 from alma.testing.storage_contract.keeping import HistoryContract, OutboxContract, TellingContract, TransactionContract
 from alma.testing.storage_contract.moving import LeavingContract, MovingContract

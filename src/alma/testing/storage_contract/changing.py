@@ -23,7 +23,7 @@ from alma.model.record import Record
 from alma.model.workspace import AgentState, Session, SessionMemory, User
 from alma.storage.base import Reads, StorageBackend, Transaction
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP
+from alma.testing.builders import EVERYWHERE, NOON, SHOP
 
 
 class ChangingContract:

@@ -22,7 +22,7 @@ from alma.model.record import Record
 from alma.storage.audit import digest
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP, Oops
+from alma.testing.builders import EVERYWHERE, NOON, SHOP, Oops
 
 
 class FindingContract:

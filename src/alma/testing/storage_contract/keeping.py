@@ -24,7 +24,7 @@ from alma.model.workspace import User
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.transactional import Change
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, SHOP, Oops
+from alma.testing.builders import EVERYWHERE, SHOP, Oops
 
 
 class TransactionContract:

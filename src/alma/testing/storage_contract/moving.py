@@ -15,8 +15,7 @@ from alma.model.memory import ChangeType, Memory, MemoryVersion
 from alma.model.workspace import Session
 from alma.storage.base import Capability, StorageBackend
 from alma.testing import builders as make
-from alma.testing.builders import a_heuristic, a_memory
-from alma.testing.storage_contract.common import EVERYWHERE, SHOP
+from alma.testing.builders import EVERYWHERE, SHOP, a_heuristic, a_memory
 
 
 class LeavingContract:

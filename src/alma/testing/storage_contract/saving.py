@@ -21,7 +21,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import User
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP
+from alma.testing.builders import EVERYWHERE, NOON, SHOP
 
 
 class SavingContract:

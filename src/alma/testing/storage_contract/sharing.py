@@ -17,7 +17,7 @@ from alma.model.vector import Vector
 from alma.model.workspace import Session
 from alma.storage.base import Capability, StorageBackend, StoredVector, Transaction
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, SHOP
+from alma.testing.builders import EVERYWHERE, SHOP
 from alma.testing.storage_contract.values import stays
 
 Opener = Callable[[], StorageBackend]

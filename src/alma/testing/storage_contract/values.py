@@ -17,7 +17,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItemStatus
 from alma.storage.base import TEXT_LENGTH, StorageBackend
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, NOON, SHOP, Oops
+from alma.testing.builders import EVERYWHERE, NOON, SHOP, Oops
 
 
 class ValuesContract:

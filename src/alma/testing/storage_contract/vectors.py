@@ -22,7 +22,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import Session
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
-from alma.testing.storage_contract.common import EVERYWHERE, SHOP
+from alma.testing.builders import EVERYWHERE, SHOP
 
 
 class VectorSearchContract:

@@ -70,7 +70,7 @@ def test_a_fact_that_replaces_another_is_related_to_it(alma: ALMA) -> None:
     assert told(alma, old.id) == [("superseded_by", new.id)]
     (related,) = alma.facts.of(DomainKnowledge, old.id, alma.scope())
     assert related.edge.strength == 0.9
-    assert [each.detail for each in related.evidence] == ["supersedes, 0.90, by told"]
+    assert [each.detail for each in related.evidence] == ["supersedes, 0.90, by scripted"]
     assert related.edge.metadata["dates"].keys() == {old.id, new.id}
 
 
@@ -129,7 +129,7 @@ def test_the_same_in_other_words_counts_and_waits_in_the_archive(alma: ALMA) -> 
     assert again.id == known.id
     assert again.metadata["occurrence_count"] == 2
     (archived,) = alma.archive.find(alma.scope())
-    assert "0.90 by told" in (archived.reason or "")
+    assert "0.90 by scripted" in (archived.reason or "")
     assert AGAIN in archived.document
 
 
@@ -304,7 +304,7 @@ def test_the_relations_of_a_fact_are_told_with_judge_probability_and_dates(alma:
     (related,) = shown.relations
     assert (related.relation, related.other_id, related.other) == ("superseded_by", new.id, WEST)
     assert (related.probability, related.detected) == (0.9, True)
-    assert related.evidence == ["judge: supersedes, 0.90, by told"]
+    assert related.evidence == ["judge: supersedes, 0.90, by scripted"]
     assert related.date < related.other_date
 
 

@@ -28,15 +28,15 @@ def dims() -> int:
 
 
 @pytest.fixture
-def kind() -> str:
+def store_kind() -> str:
     """The store that a test runs on unless its module says more."""
     return "sqlite"
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest, kind: str, dims: int) -> Iterator[StorageBackend]:
+def store(request: pytest.FixtureRequest, store_kind: str, dims: int) -> Iterator[StorageBackend]:
     """A new store."""
-    with open_storage(empty_store(request, kind), dims) as storage:
+    with open_storage(empty_store(request, store_kind), dims) as storage:
         yield storage
 
 

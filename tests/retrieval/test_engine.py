@@ -44,7 +44,7 @@ def ids(records: Sequence[Any]) -> list[str]:
 
 
 @pytest.fixture(params=["sqlite", "files", "postgresql"])
-def kind(request: pytest.FixtureRequest) -> str:
+def store_kind(request: pytest.FixtureRequest) -> str:
     """Every store: what is found must not depend on it."""
     return str(request.param)
 

@@ -152,9 +152,9 @@ class ConfidenceEngine:
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         found, near = self._known(context, agent), self._near(context, agent)
-        # Each by itself: what is to be expected of one does not depend on which others are asked about.
-        asked = dict.fromkeys(map(_checked_strategy, strategies))
-        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in asked]
+        # Assessed one by one, so that the result for a strategy does not depend on the other strategies of the call.
+        unique = dict.fromkeys(map(_checked_strategy, strategies))
+        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in unique]
         return [self._signal(each, context, agent, found, near) for each in assessed]
 
     def _known(self, context: str, agent: str) -> MemorySlice:
@@ -247,7 +247,7 @@ def _limited_by_evidence(assessed: Assessed) -> float:
 
 
 def _level(score: float, assessed: Assessed, warnings: Sequence[Record], *, elsewhere: bool) -> RecommendationLevel:
-    # One failure is no proof that something always fails.
+    # One failure does not prove that something always fails.
     if (score < _BAD and assessed.tried >= _TRIED) or (warnings and score < _DOUBTFUL):
         return RecommendationLevel.AVOID
     if score < _DOUBTFUL or (warnings and score < _GOOD):

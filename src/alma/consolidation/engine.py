@@ -80,7 +80,7 @@ class ConsolidationEngine:
         user_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> ConsolidationResult:
-        """Merge what says the same inside a project, or one agent's part of it; each group in a transaction of its own.
+        """Merge what says the same inside a project, or one agent's part of it; each group in a separate transaction.
 
         Without a `memory_type` that is done for heuristics, anti-patterns and facts, and with a `user_id` for the
         preferences of that user. With `dry_run` nothing changes, and the result says what would be merged and why.
@@ -400,7 +400,7 @@ def _same_words(mine: Sequence[str], theirs: Sequence[str]) -> bool:
 
 
 def _are_separated(one: Record, other: Record) -> bool:
-    """Whether somebody said that these rules are not the same."""
+    """Whether one of these rules is marked as different from the other."""
     return any(
         normalised(getattr(theirs, "strategy", "")) in getattr(ours, "metadata", {}).get(NOT_THE_SAME, ())
         for ours, theirs in ((one, other), (other, one))
@@ -408,7 +408,7 @@ def _are_separated(one: Record, other: Record) -> bool:
 
 
 def _worth(record: Record) -> tuple[float, float, float, str]:
-    """The memory that should stay: with most evidence, most trusted, best told, and of equal ones always the same."""
+    """The sort key of the memory to keep: most evidence, then highest confidence, shortest text, and id."""
     return (
         getattr(record, "occurrence_count", 0),
         getattr(record, "confidence", 0.0),

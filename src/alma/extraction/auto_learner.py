@@ -109,8 +109,8 @@ class AutoLearner:
 
         The answer counts them (`extracted_count`, `valid_count`, `committed_count`, `rejected_count`) and lists them:
         `facts`, `committed` with the ids of the memories, `rejected`, of which each has its `content` and the `reason`.
-        `degraded` is None, or says why the rules had to do without the model. Secrets are masked in all of it; `masked`
-        of a fact says where one stood and of which kind it was, `masked` of all what a model was not shown.
+        `degraded` is None, or says why the rules were used instead of the model. Secrets are masked everywhere;
+        `masked` of a fact names the field and the kind of each, `masked` of the result those the model did not see.
         """
         turns = conversation(messages)
         storing = self._auto_commit if commit is None else commit
@@ -259,8 +259,8 @@ class AutoLearner:
                 same = Compare("preference", "eq", fact.content)
                 return bool(storage.count(UserPreference, Scope(user_id=place.user_id), same))
             case FactType.DOMAIN_KNOWLEDGE:
-                told = Compare("fact", "eq", fact.content)
-                return bool(storage.count(DomainKnowledge, self._alma.scope(place.agent), told))
+                same = Compare("fact", "eq", fact.content)
+                return bool(storage.count(DomainKnowledge, self._alma.scope(place.agent), same))
             case _:
                 tried = And(Compare("strategy_used", "eq", fact.strategy), Compare("success", "eq", bool(fact.success)))
                 rows = storage.values(Outcome, ["metadata"], self._alma.scope(place.agent), tried)

@@ -304,7 +304,7 @@ def _fact(said: Clause, at: int, end: int) -> bool:
     words, data = said.words, said.language.data
     trouble = _gerund(said, at, end) or said.words[at - 1 : at + 1] in (["have", "to"], ["has", "to"], ["need", "to"])
     if trouble or any(word in data.get("pointing", ()) for word in words[at:end]):
-        # A recurring failure is no fact, and "it" has no meaning out of context.
+        # A recurring failure is not a fact, and "it" has no meaning out of context.
         return said.words[0] not in data["first"] and not _gerund(said, at, end) and words[at] == "to"
     if any(token.text in _CODE_MARKS for token in said.tokens):
         return False

@@ -75,7 +75,7 @@ class ExtractedFact:
 
     An outcome, a heuristic and an anti-pattern have a `strategy`; `task` is what it was tried for, `reason` why it
     failed, `alternative` what to do instead. `corrects` is what was said before and is wrong, `supersedes` the whole
-    sentence that it stood in. `masked` says which secrets were taken out of it.
+    sentence that it stood in. `masked` names the secrets that were masked in it.
     """
 
     fact_type: FactType
@@ -110,8 +110,8 @@ class Refusal:
 class ExtractionResult:
     """The facts of a conversation in order, and the proposals that were dropped.
 
-    `degraded` says why another extractor had to do than the one that was asked. `masked` says which secrets a model was
-    not shown, and in which message they stood.
+    `degraded` says why another extractor was used than the configured one. `masked` names the secrets that the model
+    did not see, each with its message.
     """
 
     facts: tuple[ExtractedFact, ...] = ()
@@ -181,14 +181,14 @@ def clean_fact(fact: ExtractedFact, redactor: Redactor | None) -> ExtractedFact:
     """The fact with its secrets masked; the place of its evidence is unchanged."""
     if redactor is None:
         return fact
-    told = {name: redactor.redact(text, name) for name in TEXTS if (text := getattr(fact, name))}
+    texts = {name: redactor.redact(text, name) for name in TEXTS if (text := getattr(fact, name))}
     quoted = redactor.redact(fact.evidence.text)
-    found = {**told, "evidence": quoted}
+    found = {**texts, "evidence": quoted}
     now = (f"{name}: {each.kind}" for name, clean in found.items() for each in clean.findings)
     masked = dict.fromkeys((*fact.masked, *now))
     if not masked:
         return fact
-    changes: dict[str, Any] = {name: clean.text for name, clean in told.items()}
+    changes: dict[str, Any] = {name: clean.text for name, clean in texts.items()}
     return replace(fact, evidence=replace(fact.evidence, text=quoted.text), masked=tuple(masked), **changes)
 
 

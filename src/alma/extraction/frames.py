@@ -3,9 +3,9 @@
     i [@adv]* prefer|favour <x:wish>      The user prefers <x>
 
 A word stands for itself, `a|b` for one of several, `a_b` for two in a row, `@name` for one of the class of that name;
-`[…]` may be missing, `[…]*` may come several times. `<name:kind>` is a place for some words, up to what follows; the
-kind says which (`_KINDS`), a `?` that there may be none. In what a frame means, a place or a choice stands under its
-name (of a choice, its first word); `!` writes it large, `:s` in the third person.
+`[…]` is optional, `[…]*` may repeat. `<name:kind>` is a slot for some words, up to what follows; the kind says which
+(`_KINDS`), a `?` that it may be empty. The meaning of a frame refers to a slot or a choice by its name (of a choice,
+its first word); `!` capitalizes it, `:s` puts it in the third person.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Frame:
         named = {name: said.between(*span) for name, span in found.items()}
         return {part.name: "" for part in self.parts} | named | {"whole": said.text}
 
-    def told(self, template: str, named: Mapping[str, str], language: Language) -> str:
+    def text_of(self, template: str, named: Mapping[str, str], language: Language) -> str:
         """A template of the meaning, filled with the words of the slots."""
 
         def word(match: re.Match[str]) -> str:

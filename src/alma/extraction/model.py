@@ -90,10 +90,10 @@ class LLMFactExtractor(FactExtractor):
 
     def _borne_out(self, found: ExtractionResult, turns: Sequence[Turn]) -> ExtractionResult:
         """The result without the facts that the conversation does not imply."""
-        asked = [(premise, fact.content) for fact in found.facts for premise in _premises(fact, turns)]
+        pairs = [(premise, fact.content) for fact in found.facts for premise in _premises(fact, turns)]
         borne_out = {
             content
-            for (_, content), is_said in zip(asked, entailed(asked, LEAST_PROPOSED, self._judge), strict=True)
+            for (_, content), is_said in zip(pairs, entailed(pairs, LEAST_PROPOSED, self._judge), strict=True)
             if is_said
         }
         denied = [fact for fact in found.facts if fact.content not in borne_out]
@@ -104,8 +104,8 @@ class LLMFactExtractor(FactExtractor):
         return replace(found, facts=kept, refused=(*found.refused, *refused))
 
     def _proposals(self, transcript: str) -> list[Any]:
-        asked = [Message("system", _TASK), Message("user", transcript)]
-        return _proposals(complete_json(self._llm, asked, _SCHEMA, self._max_tokens), self._llm.model)
+        messages = [Message("system", _TASK), Message("user", transcript)]
+        return _proposals(complete_json(self._llm, messages, _SCHEMA, self._max_tokens), self._llm.model)
 
     def _without_model(self, turns: Sequence[Turn], exc: LanguageModelError) -> ExtractionResult:
         if self._fallback is None:
@@ -118,16 +118,16 @@ def _premises(fact: ExtractedFact, turns: Sequence[Turn]) -> list[str]:
     """The premises of a fact: its evidence, the sentence around it, and that with its task."""
     said, where = turns[fact.evidence.message].content, fact.evidence
     sentence = sentence_around(said, where.start, where.end)
-    told = f"{fact.task}. {sentence}" if fact.task and fact.task != fact.content else said[:_LONGEST_FACT]
-    return list(dict.fromkeys([where.text, sentence, told]))
+    with_task = f"{fact.task}. {sentence}" if fact.task and fact.task != fact.content else said[:_LONGEST_FACT]
+    return list(dict.fromkeys([where.text, sentence, with_task]))
 
 
 def _as_said(fact: ExtractedFact, passed: Sequence[MaskedText]) -> ExtractedFact:
     """A fact with the place of its evidence in the original conversation, and what was masked for the model."""
     where = fact.evidence
     start, end = passed[where.message].original(where.start, where.end)
-    told = {name: getattr(fact, name) or "" for name in TEXTS} | {"evidence": where.text}
-    masked = dict.fromkeys(f"{name}: {kind}" for name, text in told.items() for kind in masks_in(text))
+    texts = {name: getattr(fact, name) or "" for name in TEXTS} | {"evidence": where.text}
+    masked = dict.fromkeys(f"{name}: {kind}" for name, text in texts.items() for kind in masks_in(text))
     return replace(fact, evidence=replace(where, start=start, end=end), masked=tuple(masked))
 
 
@@ -176,7 +176,7 @@ class _NotTaken(Exception):
 
 def _fact(proposal: Any, turns: Sequence[Turn]) -> ExtractedFact:
     if not isinstance(proposal, Mapping):
-        raise _NotTaken("it is no object")
+        raise _NotTaken("it is not an object")
     sort, content = _type_of(proposal), _required(proposal, "content")
     evidence = _evidence(_required(proposal, "evidence"), turns)
     if sort is FactType.PREFERENCE and evidence.role not in USERS:

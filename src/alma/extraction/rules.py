@@ -131,7 +131,7 @@ def _is_passing(clause: Clause, frame: Frame) -> bool:
 
 
 def _statement(frame: Frame, template: str, named: Mapping[str, str], clause: Clause, sentence: Sentence) -> _Proposed:
-    content = frame.told(template, named, clause.language)
+    content = frame.text_of(template, named, clause.language)
     if template != "<whole!>":
         content = _of_the_user(content, clause) if frame.kind != "fact" else content
     sort = _KIND_OF[frame.kind]
@@ -172,14 +172,14 @@ def _tried(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
             continue
         if frame.confidence < _ONLY_FOR_A_TASK and heard.task is None:
             continue
-        strategy = _shortened(frame.told(frame.means[0], named, said.language))
+        strategy = _shortened(frame.text_of(frame.means[0], named, said.language))
         pointing = said.language.data.get("pointing", ())
         if len(strategy.split()) == 1 or (len(strategy.split()) == 2 and strategy.split()[1] in pointing):
             # "Restarting did nothing" is about the advised strategy.
             strategy = heard.lately(sentence.evidence.message) or ""
         if not strategy or strategy.split()[-1] in said.language.data["joins"] or _is_half(frame, strategy, said):
             continue
-        task = _named_task(frame.told(frame.task, named, said.language), said)
+        task = _named_task(frame.text_of(frame.task, named, said.language), said)
         reason = (
             said.text[len(said.text) - len(_behind(said.text, strategy)) :].strip(" ,")
             if frame.kind in ("failed", "harm")
@@ -316,11 +316,11 @@ def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
         right = numbers[-1] if numbers and size == 1 else ""
     else:
         right = said.between(nots[-1] - 1 - size, nots[-1] - 1) if size < nots[-1] else ""
-    told = [each for each in heard.said if each.is_plain and wrong in each.plain.text]
-    if not wrong or not right or not told:
+    earlier = [each for each in heard.said if each.is_plain and wrong in each.plain.text]
+    if not wrong or not right or not earlier:
         return []
     # A repetition ("OK, 5432") is not a correction.
-    before = max(told, key=lambda each: len(each.plain.words))
+    before = max(earlier, key=lambda each: len(each.plain.words))
     content = before.plain.text.replace(wrong, right)
     fact = ExtractedFact(
         FactType.DOMAIN_KNOWLEDGE,

@@ -131,9 +131,9 @@ class GraphStore(Closeable):
 
     * **One entity for each name of a type.** "Alice" and " alice" of type person are one: the first id and spelling
       stay, the later one's properties are added and win where both have a key, and from then on its id leads to the
-      same entity. So it does not matter in which order entities come, nor which ids they had. An id that is known names
-      its entity, whatever else is given with it: name, type and properties are then changed, unless another entity has
-      that name (`UniquenessError`).
+      same entity. So it does not matter in which order entities come, nor which ids they had. Adding an
+      entity with a known id changes the name, type and properties of that entity, unless another entity has the name
+      (`UniquenessError`).
     * **One relationship of a type** leads from one entity to another: added again, properties are united as above and
       the higher confidence stays. An id names one relationship (`UniquenessError`). None leads from an entity to itself
       (`ValidationError`), not even by another id, and both ends must exist (`NotFoundError`).
@@ -276,9 +276,9 @@ def self_loop(entity_id: str) -> ValidationError:
 
 def check_search(name: str | None, entity_type: str | None, limit: int) -> None:
     """Validate the arguments of a search for entities."""
-    for asked, value in (("name", name), ("entity_type", entity_type)):
+    for argument, value in (("name", name), ("entity_type", entity_type)):
         if value is not None:
-            _check_text("query", asked, value)
+            _check_text("query", argument, value)
     checked_whole("query", "limit", limit, 0, _MAX_ENTITIES)
 
 

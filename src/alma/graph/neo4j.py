@@ -190,13 +190,13 @@ class Neo4jGraph(GraphStore):
 
     def _known(self, tx: Any, entity_ids: Sequence[str]) -> dict[str, Entity]:
         """The entities with these ids or merged ids."""
-        asked = {self._key(each): each for each in entity_ids}
+        by_key = {self._key(each): each for each in entity_ids}
         rows = self._run(
             tx,
             f"MATCH (i:{_ID_LABEL}) WHERE i.key IN $keys RETURN i.key AS key, i.entity_id AS id",
-            {"keys": list(asked)},
+            {"keys": list(by_key)},
         )
-        counting = {asked[row["key"]]: row["id"] for row in rows}
+        counting = {by_key[row["key"]]: row["id"] for row in rows}
         match = f"MATCH (n:{_LABEL}) WHERE n.uid IN $uids RETURN properties(n) AS node"
         found = self._run(tx, match, {"uids": [self._key(each) for each in set(counting.values())]})
         nodes = {row["node"]["id"]: _entity(row["node"]) for row in found}

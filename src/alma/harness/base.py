@@ -29,7 +29,7 @@ _EXIT_CODES = ("returncode", "exitcode", "exitstatus")
 # What a program writes there is its error only if it failed.
 _ERRORS_OF_FAILURES = ("stderr",)
 _OUTCOME_NAMES = frozenset((*_VERDICTS, *_ALL_PASSED, *_FAILED, *_ERRORS, *_EXIT_CODES, *_ERRORS_OF_FAILURES))
-# "No" or "error" may be the answer to what was asked; these say how the run went.
+# "No" or "error" may be the output of a run; these words state how it went.
 _WORDS_OF_FAILURE = ("failure", "failed")
 _NO_ERROR = ("", "none", "null", "no", "no error", "no errors", "n/a", "false", "0")
 # Neither methods, nor the columns of tables, which may have any name.
@@ -232,7 +232,7 @@ def _sentences(subject: str, name: str, values: Any) -> tuple[str, ...]:
 
 
 def result_of(returned: Any) -> RunResult:
-    """The result of whatever an executor returned.
+    """The result for the return value of an executor.
 
     A `RunResult`, a bool, a bool followed by output, a mapping or object with an outcome, an exception, or plain
     output.

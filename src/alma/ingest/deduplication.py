@@ -152,7 +152,7 @@ def _number(value: object) -> int:
 
 
 def _heuristic(known: Any, heard: Any) -> Changes:
-    """Counts add up; stating a rule again confirms it but is no evidence."""
+    """Counts add up; stating a rule again confirms it but is not evidence."""
     if not heard.occurrence_count and getattr(known, "weight_for", None) is not None:
         return _counted_in("metadata")(known, heard)
     seen, worked = (heard.occurrence_count, heard.success_count) if heard.occurrence_count else (1, 1)

@@ -50,8 +50,7 @@ class _Served:
 class EchoGuard:
     """Remembers for a while, across processes, what each agent was served; only fingerprints are stored.
 
-    `served` only notes what there is to do; a thread of its own writes it down a moment later, and so does the next
-    question of this process.
+    `served` only queues the work; a background thread or the next query of this process stores the fingerprints.
     """
 
     def __init__(

@@ -178,7 +178,7 @@ class Ingest:
         reason = injection_in([said], self._screen)
         if reason is None:
             return outcome, None
-        told = Memory(
+        message = Memory(
             project_id=outcome.project_id,
             source_agent=outcome.agent,
             memory_type="error",
@@ -187,7 +187,7 @@ class Ingest:
         )
         reason = f"from an error message, and {reason}"
         # Without a vector, so that a learning protocol needs no embedding model.
-        archive_id = self._archive.add(told, ArchiveCause.QUARANTINED, reason, Attribution(agent=outcome.agent))
+        archive_id = self._archive.add(message, ArchiveCause.QUARANTINED, reason, Attribution(agent=outcome.agent))
         noted = {**outcome.metadata, "quarantined": reason, "archive_id": archive_id}
         return outcome.replace(error_message=None, metadata=noted), f"the error message is quarantined: {reason}"
 

@@ -38,7 +38,7 @@ class Tuning:
     Facts with a cosine below `least_cosine` are about different things; text longer than `longest` characters is a
     document, of which the judge would only read the beginning.
 
-    Two preferences of one user in one category are about one thing, whatever their cosine: there, *supersedes* or
+    Two preferences of one user in one category are about one thing, independent of their cosine: there, *supersedes* or
     *opposite* being more likely than not is enough (`exclusive`). Of 35 contradicting pairs of preferences this marks
     29 instead of 19, of 40 compatible ones 2 instead of 1.
     """
@@ -300,7 +300,7 @@ def _about_one_value(judge: Judge, verdicts: Sequence[Verdict]) -> list[Verdict]
         return list(verdicts)
     nearest_one, *others = replaced
     judged = judge.compare([(stated(nearest_one.known), stated(each.known)) for each in others])
-    doubtful = {id(each) for each, told in zip(others, judged, strict=True) if told.label == "other"}
+    doubtful = {id(each) for each, verdict in zip(others, judged, strict=True) if verdict.label == "other"}
     return [each for each in verdicts if id(each) not in doubtful]
 
 

@@ -141,7 +141,7 @@ def _is_dirty(root: Path) -> bool | None:
 
 
 def without_credentials(url: str) -> str | None:
-    """The address of a remote without user names, passwords and tokens; None if they cannot be told apart."""
+    """The address of a remote without user names, passwords and tokens; None if they cannot be recognized."""
     if _UNPRINTABLE.search(url):
         return None
     if "://" not in url:

@@ -55,7 +55,7 @@ def route_layers(
     session_id: str | None = None,
     now: datetime | None = None,
 ) -> LayerPlan:
-    """Choose the layers to search from the words of the question and from where it is asked.
+    """Choose the layers to search from the words of the query and from its scope.
 
     The project layer is always searched in a project. A question that names neither the session nor the global layer
     searches both, as far as there is a session or a user.
@@ -63,13 +63,13 @@ def route_layers(
     reasons = _named_layers(question, session_id, user_id, now or clock.now())
     names_a_layer = Layer.SESSION in reasons or Layer.GLOBAL in reasons
     if project_id is not None:
-        reasons.setdefault(Layer.PROJECT, "it is asked in a project")
+        reasons.setdefault(Layer.PROJECT, "the query has a project")
     if not names_a_layer:
         if session_id is not None:
-            reasons[Layer.SESSION] = "it is asked in a session and names no layer"
+            reasons[Layer.SESSION] = "the query has a session and names no layer"
         if user_id is not None:
-            reasons[Layer.GLOBAL] = "it names no layer, and its user has global memories"
-    return LayerPlan(reasons or dict.fromkeys(Layer, "it names no layer and has no scope"))
+            reasons[Layer.GLOBAL] = "the query names no layer and has a user"
+    return LayerPlan(reasons or dict.fromkeys(Layer, "the query names no layer and has no scope"))
 
 
 def _named_layers(question: str, session_id: str | None, user_id: str | None, now: datetime) -> dict[Layer, str]:

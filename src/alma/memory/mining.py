@@ -288,7 +288,7 @@ def _jaccard(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    """The share of the shorter text in the longer one: a practice is told with where it was tried and how it went."""
+    """The share of the shorter text in the longer one, which may add where and how a practice was tried."""
     shared = one & other
     return len(shared) / min(len(one), len(other)) if len(shared) >= MINING.min_shared_words else _jaccard(one, other)
 

@@ -311,7 +311,7 @@ def cues(text: str) -> list[Cue]:
 
 
 class _Match(NamedTuple):
-    """A phrase in a sentence; `is_passive` means that its object stands before it."""
+    """A phrase in a sentence; `is_passive` means that its object comes before it."""
 
     start: int
     end: int
@@ -364,7 +364,7 @@ def _clause_end(sentence: str, match: _Match, following: _Match | None) -> int:
     if following is None:
         return len(sentence)
     breaks = list(patterns("text")["clause_break"].finditer(sentence, match.end, following.start))
-    # In "fixes login and logout, based on the audit" the second phrase does not begin a clause of its own subject.
+    # In "fixes login and logout, based on the audit" the second phrase does not begin a clause with another subject.
     begins_clause = breaks and (
         following.is_passive
         or patterns("text")["pronoun"].fullmatch(sentence[breaks[-1].end() : following.start].strip())

@@ -94,7 +94,7 @@ def summarize(
         return extract
     try:
         text = _answer(llm.complete(_messages(ordered, max_tokens, masking(redactor)), max_tokens=max_tokens))
-    except Exception as exc:  # noqa: BLE001 - whatever a model does, there is a summary
+    except Exception as exc:  # noqa: BLE001 - a failing model must not prevent a summary
         _log.warning("the language model made no summary", extra={"error": str(exc)})
         reason = f"the model failed: {redact_text(str(exc)).text}"
         return Summary(extract.text, extract.method, extract.sentences, extract.memory_ids, reason)
@@ -141,7 +141,7 @@ def _candidates(memories: Sequence[Memory]) -> list[_Candidate]:
             if words:
                 found.append(_Candidate(text, memory, number == 0, len(found), words))
     if len(found) > _MAX_SENTENCES:
-        # The firsts of the most_important: comparing all with all would take too long.
+        # Keep the most important ones: comparing all with all would take too long.
         weight = sorted(found, key=lambda each: (-each.memory.importance_score, not each.first, -each.place))
         found = sorted(weight[:_MAX_SENTENCES], key=lambda each: each.place)
     return found

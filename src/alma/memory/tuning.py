@@ -123,7 +123,7 @@ def phrases(name: str) -> re.Pattern[str]:
 def phrase_pattern(wanted: Iterable[str]) -> re.Pattern[str]:
     """The pattern that finds any of the phrases as whole words, ignoring case; earlier phrases win.
 
-    `(a|b)` lists alternatives, `*` stands for any word ending, and a space also matches a hyphen.
+    `(a|b)` lists alternatives, `*` matches any word ending, and a space also matches a hyphen.
     """
     alternatives = ("".join(_SYNTAX.get(sign) or re.escape(sign) for sign in phrase) for phrase in wanted)
     return re.compile(rf"(?<!\w)(?:{'|'.join(alternatives)})(?!\w)", re.IGNORECASE)

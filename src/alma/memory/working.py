@@ -123,7 +123,7 @@ class WorkingMemory:
         return self._storage.write(lambda tx: move(tx, locked(tx, session_id, scope), memory_id, position), by)
 
     def pin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:
-        """Keep a memory in its session and in the working set, whatever is added."""
+        """Keep a memory in its session and never evict it from the working set."""
         return self._set(session_id, memory_id, scope, True, by)
 
     def unpin(self, session_id: str, memory_id: str, scope: Scope, by: Attribution = ANONYMOUS) -> SessionMemory:

@@ -46,9 +46,9 @@ class RedactingFilter(logging.Filter):
     def _mask_error(self, record: logging.LogRecord) -> None:
         """Replace the exception by its masked traceback when that holds a secret."""
         assert record.exc_info
-        told = _FORMATTER.formatException(record.exc_info)
-        clean = self._clean(told)
-        if clean != told:
+        text = _FORMATTER.formatException(record.exc_info)
+        clean = self._clean(text)
+        if clean != text:
             record.exc_info, record.exc_text = None, clean
 
     def _clean(self, value: Any, name: str = "") -> Any:

@@ -270,5 +270,5 @@ def key_name(name: str) -> KeyName | None:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether the value under this name is a secret, whatever it looks like."""
+    """Whether the value under this name is a secret, independent of its form."""
     return sort_of(name) in (Sort.PASSWORD, Sort.TOKEN, Sort.PIN)

@@ -53,9 +53,9 @@ _SMALLEST_NUMBER = 999
 
 
 def redacted_value(value: Any, path: str, name: str, redact: Redact, found: list[Masked]) -> Any:
-    """The value with every text in it redacted; `path` says in the report where a text stood.
+    """The value with every text in it redacted; `path` locates each text in the report.
 
-    `name` is what the value stands under; below the name of a secret it holds for everything that has no better one.
+    `name` is the key of the value; the name of a secret also applies to nested values that have no more specific one.
     """
     if isinstance(value, str):
         return _masked(value, path, name, redact, found)

@@ -25,7 +25,7 @@ from alma.text.scanning import matches
 T = TypeVar("T", bound=Record)
 
 _IDENTITIES = frozenset({"user_id", "project_id", "session_id", "agent", "agent_id", "source_agent", "external_id"})
-# Shorter texts hold no secret that can be told from other words.
+# Secrets in shorter texts cannot be distinguished from other words.
 _MIN_LENGTH = 6
 _MAX_PASSES = 4
 _MAX_CACHED_LENGTH, _MAX_CACHED = 200, 1024
@@ -253,7 +253,7 @@ class CheckedRedactor:
     def redact(self, text: str, name: str = "") -> Redacted:
         try:
             redacted: Any = self._redactor.redact(text, name)
-        except Exception as exc:  # noqa: BLE001 - unredacted text must not pass, whatever it raises
+        except Exception as exc:  # noqa: BLE001 - unredacted text must not pass on any error
             raise self._refusal(f"failed with {type(exc).__name__}") from None
         if not isinstance(redacted, Redacted) or not isinstance(redacted.text, str):
             raise self._refusal("did not return a Redacted, as Redacted(text)")

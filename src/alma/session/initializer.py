@@ -329,7 +329,7 @@ def _named(entries: Sequence[tuple[str, bool]], directories: bool) -> tuple[str,
 
 
 def _printable(name: str) -> str:
-    """A printable name, whatever bytes the file system returned."""
+    """A printable name for any bytes that the file system returned."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "replace")[:_MAX_NAME]
 
 

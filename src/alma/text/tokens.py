@@ -78,8 +78,8 @@ _TELLING = {language: frozenset(words.split()) for language, words in _TELLTALE.
 def function_words_of(words: Sequence[str], english: frozenset[str], *, accented: bool) -> frozenset[str]:
     """The function words of the detected language; none where that is English or unknown.
 
-    A language is told by one of its own words, by three that others may have as well, or by any where letters have
-    accents; and if English ones are fewer.
+    A language is detected by one word that only it has, by three that others may have as well, or by any when letters
+    have accents; and if there are fewer English words.
     """
     least = len([word for word in words if word in english])
     # A quick check for English texts.
@@ -217,7 +217,7 @@ def searched_terms(text: str) -> list[str]:
 
 
 def compounds_of(text: str) -> dict[str, frozenset[str]]:
-    """Other forms of terms of a query, each with the terms it stands for.
+    """Other forms of terms of a query, each with the terms it replaces.
 
     That is a compound in one piece, and an abbreviation in full or the other way round.
     """

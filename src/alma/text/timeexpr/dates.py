@@ -21,8 +21,8 @@ from alma.text.timeexpr.vocabulary import (
     PREVIOUS,
     SEASONS,
     WEEKDAYS,
-    Asking,
     Date,
+    QueryTime,
     Span,
     expanded,
 )
@@ -48,7 +48,7 @@ def may_speak_of_time(text: str) -> bool:
     return not _rules().words.isdisjoint(_TOKEN.findall(text)) or _DIGIT.search(text) is not None
 
 
-def read_date(text: str, at: Asking) -> Date | None:
+def read_date(text: str, at: QueryTime) -> Date | None:
     """The date that the first of the rules reads in a text of small letters."""
     for pattern, read in _rules_for(text):
         for match in pattern.finditer(text):
@@ -60,17 +60,17 @@ def read_date(text: str, at: Asking) -> Date | None:
     return None
 
 
-def date_at_start(text: str, at: Asking) -> Date | None:
+def date_at_start(text: str, at: QueryTime) -> Date | None:
     """The date that a text starts with."""
     return _first(((pattern.match(text), read) for pattern, read in _rules_for(text)), at)
 
 
-def whole_date(text: str, at: Asking) -> Date | None:
+def whole_date(text: str, at: QueryTime) -> Date | None:
     """The date that is the whole text."""
     return _first(((pattern.fullmatch(text), read) for pattern, read in _rules_for(text)), at)
 
 
-def _first(found: Iterable[tuple[re.Match[str] | None, Reader]], at: Asking) -> Date | None:
+def _first(found: Iterable[tuple[re.Match[str] | None, Reader]], at: QueryTime) -> Date | None:
     for match, read in found:
         if match is not None:
             spans = _read(read, match, at)
@@ -79,7 +79,7 @@ def _first(found: Iterable[tuple[re.Match[str] | None, Reader]], at: Asking) -> 
     return None
 
 
-def _read(read: Reader, match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+def _read(read: Reader, match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
     try:
         found = read(match, at)
     except (ValueError, OverflowError):  # "31 February", "9000 years ago"
@@ -198,19 +198,19 @@ def _hours(found: re.Match[str], number: str, part: str, other_half: str | None)
         return []
     hour, minute = int(found[f"hour{number}"]), int(found[f"minute{number}"] or 0)
     half = found[f"half{number}"] or other_half
-    told = timedelta(hours=hour % 12 if half and hour <= 12 else hour, minutes=minute)
+    offset = timedelta(hours=hour % 12 if half and hour <= 12 else hour, minutes=minute)
     if half or hour > 12 or found[f"hour{number}"].startswith("0"):
-        return [_of_night(told + (_HALF_DAY if half == "p" else timedelta(0)), part)]
+        return [_of_night(offset + (_HALF_DAY if half == "p" else timedelta(0)), part)]
     if part == "morning" or hour == 12:
-        return [told]
+        return [offset]
     if part == "night" and hour < _OF_A_NIGHT:
-        return [told + _DAY]
-    return [told + _HALF_DAY] if part in _EVENINGS else [told, told + _HALF_DAY]
+        return [offset + _DAY]
+    return [offset + _HALF_DAY] if part in _EVENINGS else [offset, offset + _HALF_DAY]
 
 
-def _of_night(told: timedelta, part: str) -> timedelta:
+def _of_night(offset: timedelta, part: str) -> timedelta:
     """ "Last night at 2 am" was today."""
-    return told + _DAY if part == "night" and told < _HALF_DAY else told
+    return offset + _DAY if part == "night" and offset < _HALF_DAY else offset
 
 
 def _span(found: re.Match[str], first: timedelta, seconds: list[timedelta]) -> tuple[timedelta, timedelta]:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from alma.text.timeexpr.dates import daytime, hours_from_now, hours_named, hours_of, may_speak_of_time, with_day
 from alma.text.timeexpr.normalize import MAX_LENGTH, normalized
 from alma.text.timeexpr.ranges import read_time
-from alma.text.timeexpr.vocabulary import AMOUNT, EARLIEST, LATEST, PAST_VERB, Date, Span, asking
+from alma.text.timeexpr.vocabulary import AMOUNT, EARLIEST, LATEST, PAST_VERB, Date, Span, query_time
 
 _QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 
@@ -111,7 +111,7 @@ def find(text: str, now: datetime, locale: str | None = None) -> list[TimeExpres
     plain = normalized(text, locale)
     if not may_speak_of_time(plain):
         return []
-    past = asking(plain, now.replace(tzinfo=UTC))
+    past = query_time(plain, now.replace(tzinfo=UTC))
     dates = (read_time(plain, each) for each in (past, past._replace(looks_ahead=True, looks_back=False)))
     return [
         TimeExpression(date.phrase, *_in_zone(span, now)) for date in dates if date is not None for span in date.spans
@@ -121,7 +121,7 @@ def find(text: str, now: datetime, locale: str | None = None) -> list[TimeExpres
 def _window(text: str, now: datetime) -> TimeWindow | None:
     if not may_speak_of_time(text):
         return None
-    date = read_time(text, asking(text, now.replace(tzinfo=UTC)))
+    date = read_time(text, query_time(text, now.replace(tzinfo=UTC)))
     event = _anchor(text)
     if date is None:
         return event
@@ -132,7 +132,7 @@ def _window(text: str, now: datetime) -> TimeWindow | None:
 
 
 def _last_hours(text: str, now: datetime) -> TimeWindow | None:
-    if not asking(text, EARLIEST).looks_back:
+    if not query_time(text, EARLIEST).looks_back:
         return None
     for day in ("today", "yesterday"):
         dated = with_day(text, day)
@@ -258,7 +258,7 @@ _MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETER
 def _between_events(text: str) -> TimeWindow | None:
     """ "between the kickoff and the launch": two events that memory has to date."""
     match = _BETWEEN.search(text)
-    if match is None or not asking(text, EARLIEST).looks_back:
+    if match is None or not query_time(text, EARLIEST).looks_back:
         return None
     first, second = (_named(each) for each in (match["first"] or match["start"], match["second"]))
     if not all(map(_HAPPENING.search, (first, second))):
@@ -272,7 +272,7 @@ def _while(text: str) -> TimeWindow | None:
     if match is None:
         return None
     besides = f"{text[: match.start()]}|{text[match.end() :]}"
-    if _asks_habit(besides) or not asking(besides, EARLIEST).looks_back:
+    if _asks_habit(besides) or not query_time(besides, EARLIEST).looks_back:
         return None
     event = _named(match["event"])
     return TimeWindow(EARLIEST, LATEST, f"during {event}", anchor=event, side="during")
@@ -307,7 +307,7 @@ def _asks_habit(besides_event: str) -> bool:
     """Whether a question asks what is done whenever something happens: "What runs after the build?" """
     if _ASKS_HABIT.search(besides_event) is None:
         return False
-    at = asking(_PASSIVE.sub("", besides_event), EARLIEST)
+    at = query_time(_PASSIVE.sub("", besides_event), EARLIEST)
     return not at.looks_back and not at.looks_ahead
 
 

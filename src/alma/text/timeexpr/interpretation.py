@@ -17,7 +17,7 @@ from alma.text.timeexpr.vocabulary import (
     SEASONS,
     VAGUE,
     WEEKDAYS,
-    Asking,
+    QueryTime,
     Span,
     day_after,
     day_of,
@@ -31,51 +31,51 @@ from alma.text.timeexpr.vocabulary import (
     whole_month,
 )
 
-Reader = Callable[[re.Match[str], Asking], Span | tuple[Span, ...]]
+Reader = Callable[[re.Match[str], QueryTime], Span | tuple[Span, ...]]
 
 
 # ---------------------------------------------------------------------- days
 
 
-def exact_day(match: re.Match[str], at: Asking) -> Span:
+def exact_day(match: re.Match[str], at: QueryTime) -> Span:
     return whole_day(int(match["year"]), int(match["number"]), int(match["day"]))
 
 
-def point_day(match: re.Match[str], at: Asking) -> Span:
+def point_day(match: re.Match[str], at: QueryTime) -> Span:
     """ "12.03.2025": where there are points, the day comes first."""
     return whole_day(int(match["year"]), int(match["two"]), int(match["one"]))
 
 
-def slash_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+def slash_day(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
     """ "3/12/2025" is the 12th of March for some and the 3rd of December for others: it may be either."""
     year, one, two = (int(match[name]) for name in ("year", "one", "two"))
     year += 2000 if year < 100 else 0
     ways = [(one, two)] if one == two else [(one, two), (two, one)]
     found = tuple(whole_day(year, month, day) for month, day in ways if month <= 12)
     if not found:
-        raise ValueError("there is no such month")
+        raise ValueError("no such month")
     return found
 
 
-def named_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+def named_day(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
     if _is_verb(match):
         raise ValueError("may 5 users log in?")
     return _days_named(match, at, month_number(match["month"]), int(match["day"]))
 
 
-def worded_day(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+def worded_day(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
     """ "the tenth of November"."""
     return _days_named(match, at, month_number(match["month"]), DAY_WORDS.index(match["worded"]) + 1)
 
 
-def day_without_year(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+def day_without_year(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
     """ "on 10.11.", or "on 11/10", which may be either."""
     one, two = int(match["one"]), int(match["two"])
     ways = {(two, one)} if match["by"] == "." else {(one, two), (two, one)}
     return tuple(span for month, day in sorted(ways) if month <= 12 for span in _days_named(match, at, month, day))
 
 
-def _days_named(match: re.Match[str], at: Asking, month: int, day: int) -> tuple[Span, ...]:
+def _days_named(match: re.Match[str], at: QueryTime, month: int, day: int) -> tuple[Span, ...]:
     named = match.groupdict().get("year")
     years = (int(named),) if named else years_for(at, lambda year: midnight(year, month, day))
     return tuple(whole_day(year, month, day) for year in years)
@@ -89,7 +89,7 @@ def _is_verb(match: re.Match[str]) -> bool:
     return not before.endswith(("on ", "since ", "of ")) and re.match(r" [a-z]+s\b", behind) is not None
 
 
-def day_of_month(match: re.Match[str], at: Asking) -> Span:
+def day_of_month(match: re.Match[str], at: QueryTime) -> Span:
     """ "on the 5th": the last one there was, or the next where the future is spoken of."""
     day, which = int(match["day"]), match.groupdict().get("which")
     month = at.now.replace(day=1)
@@ -101,14 +101,14 @@ def day_of_month(match: re.Match[str], at: Asking) -> Span:
 
 
 def days_from_now(days: int) -> Reader:
-    def read(match: re.Match[str], at: Asking) -> Span:
+    def read(match: re.Match[str], at: QueryTime) -> Span:
         start = day_of(at.now) + timedelta(days=days)
         return start, start + timedelta(days=1)
 
     return read
 
 
-def night_told(match: re.Match[str], at: Asking) -> Span:
+def whole_night(match: re.Match[str], at: QueryTime) -> Span:
     """ "overnight" is the last night where something that is over is spoken of; otherwise it is any."""
     if not at.looks_back:
         raise ValueError("any night")
@@ -116,7 +116,7 @@ def night_told(match: re.Match[str], at: Asking) -> Span:
     return today - timedelta(days=1), today
 
 
-def weekday(match: re.Match[str], at: Asking) -> Span:
+def weekday(match: re.Match[str], at: QueryTime) -> Span:
     """The last one before today, or the next: "next Friday", and "this Friday" where it is not said to be over."""
     ahead = (weekday_number(match["weekday"]) - at.now.weekday()) % 7
     which = match.groupdict().get("which") or ""
@@ -128,7 +128,7 @@ def weekday(match: re.Match[str], at: Asking) -> Span:
     return start, start + timedelta(days=1)
 
 
-def weekday_alone(match: re.Match[str], at: Asking) -> Span:
+def weekday_alone(match: re.Match[str], at: QueryTime) -> Span:
     """ "What did we decide Monday?" In a sentence that speaks of no time it is any Monday."""
     if not at.looks_back and not at.looks_ahead:
         raise ValueError("any such day")
@@ -138,7 +138,7 @@ def weekday_alone(match: re.Match[str], at: Asking) -> Span:
 # ---------------------------------------------------------------------- weeks
 
 
-def week_of_month(match: re.Match[str], at: Asking) -> Span:
+def week_of_month(match: re.Match[str], at: QueryTime) -> Span:
     """ "the first week of May" has its first seven days."""
     month = month_number(match["month"])
     start, end = whole_month(year_of_month(match, at, month), month)
@@ -148,25 +148,25 @@ def week_of_month(match: re.Match[str], at: Asking) -> Span:
     return first, first + timedelta(days=7)
 
 
-def week_of_day(match: re.Match[str], at: Asking) -> Span:
+def week_of_day(match: re.Match[str], at: QueryTime) -> Span:
     """ "the week of 3 May"."""
     return unit_of("week", named_day(match, at)[0][0])
 
 
-def numbered_week(match: re.Match[str], at: Asking) -> Span:
+def numbered_week(match: re.Match[str], at: QueryTime) -> Span:
     start = _monday(int(match["year"]), int(match["week"]))
     return start, start + timedelta(days=7)
 
 
-def week_without_year(match: re.Match[str], at: Asking) -> Span:
+def week_without_year(match: re.Match[str], at: QueryTime) -> Span:
     """ "in calendar week 42": the last one there was, or the next."""
     week = int(match["week"])
-    told = at._replace(looks_back=not at.looks_ahead)
-    start = _monday(years_for(told, lambda year: _monday(year, week))[0], week)
+    at = at._replace(looks_back=not at.looks_ahead)
+    start = _monday(years_for(at, lambda year: _monday(year, week))[0], week)
     return start, start + timedelta(days=7)
 
 
-def day_of_week(match: re.Match[str], at: Asking) -> Span:
+def day_of_week(match: re.Match[str], at: QueryTime) -> Span:
     """ "2026-W45-3"."""
     start = _monday(int(match["year"]), int(match["week"])) + timedelta(days=int(match["day"]) - 1)
     return start, start + timedelta(days=1)
@@ -179,39 +179,39 @@ def _monday(year: int, week: int) -> datetime:
 # ---------------------------------------------------------------------- months and years
 
 
-def named_month(match: re.Match[str], at: Asking) -> Span:
+def named_month(match: re.Match[str], at: QueryTime) -> Span:
     month = month_number(match["month"])
     return part_of(match, *whole_month(year_of_month(match, at, month), month))
 
 
-def month_of_year(match: re.Match[str], at: Asking) -> Span:
+def month_of_year(match: re.Match[str], at: QueryTime) -> Span:
     """ "June of last year", "June two years ago"."""
     which = match["which"] or "last"
     years = -int(number_of(match["count"])) if match["count"] else {"last": -1, "this": 0, "next": 1}[which]
     return whole_month(at.now.year + years, month_number(match["month"]))
 
 
-def numbered_month(match: re.Match[str], at: Asking) -> Span:
+def numbered_month(match: re.Match[str], at: QueryTime) -> Span:
     return whole_month(int(match["year"]), int(match["number"]))
 
 
-def previous_month_named(match: re.Match[str], at: Asking) -> Span:
+def previous_month_named(match: re.Match[str], at: QueryTime) -> Span:
     """ "last March" is the one of the year before when this year's is not over yet."""
     month = month_number(match["month"])
     return whole_month(at.now.year if month < at.now.month else at.now.year - 1, month)
 
 
-def next_month_named(match: re.Match[str], at: Asking) -> Span:
+def next_month_named(match: re.Match[str], at: QueryTime) -> Span:
     month = month_number(match["month"])
     return whole_month(at.now.year if month > at.now.month else at.now.year + 1, month)
 
 
-def whole_year(match: re.Match[str], at: Asking) -> Span:
+def whole_year(match: re.Match[str], at: QueryTime) -> Span:
     year = int(match["year"])
     return part_of(match, midnight(year, 1, 1), midnight(year + 1, 1, 1))
 
 
-def decade(match: re.Match[str], at: Asking) -> Span:
+def decade(match: re.Match[str], at: QueryTime) -> Span:
     named = match.groupdict()
     if named.get("named"):
         year = 1900 + 10 * (DECADES.index(named["named"]) + 5)
@@ -235,22 +235,22 @@ def part_of(match: re.Match[str], start: datetime, end: datetime) -> Span:
             return start, end
 
 
-def quarter(match: re.Match[str], at: Asking) -> Span:
+def quarter(match: re.Match[str], at: QueryTime) -> Span:
     return _share_of_year(match, at, months=3)
 
 
-def half(match: re.Match[str], at: Asking) -> Span:
+def half(match: re.Match[str], at: QueryTime) -> Span:
     return _share_of_year(match, at, months=6)
 
 
-def half_told(match: re.Match[str], at: Asking) -> Span:
+def numbered_half(match: re.Match[str], at: QueryTime) -> Span:
     """ "in H1", in a text about the past or the future."""
     if not at.looks_back and not at.looks_ahead:
         raise ValueError("it may be a heading")
     return half(match, at)
 
 
-def _share_of_year(match: re.Match[str], at: Asking, months: int) -> Span:
+def _share_of_year(match: re.Match[str], at: QueryTime, months: int) -> Span:
     said = match["share"]
     number = 12 // months if said == "last" else int(ORDINALS.get(said, said))
     first = months * (number - 1) + 1
@@ -264,14 +264,14 @@ def _share_of_year(match: re.Match[str], at: Asking, months: int) -> Span:
     return midnight(year, first, 1), next_month(year, first + months - 1)
 
 
-def season_of_year(match: re.Match[str], at: Asking) -> Span:
+def season_of_year(match: re.Match[str], at: QueryTime) -> Span:
     """ "the autumn of last year"."""
     year = at.now.year + {"last": -1, "this": 0, "next": 1}[match["which"]]
     start = midnight(year, SEASONS[match["season"]], 1)
     return start, months_later(start, 3)
 
 
-def season(match: re.Match[str], at: Asking) -> Span:
+def season(match: re.Match[str], at: QueryTime) -> Span:
     first, which = SEASONS[match["season"]], match.groupdict().get("which")
     year = int(match["year"]) if match["year"] else at.now.year - (first > at.now.month)
     start = midnight(year, first, 1)
@@ -283,7 +283,7 @@ def season(match: re.Match[str], at: Asking) -> Span:
     return start, months_later(start, 3)
 
 
-def part_of_season(match: re.Match[str], at: Asking) -> Span:
+def part_of_season(match: re.Match[str], at: QueryTime) -> Span:
     """ "in late summer"."""
     return part_of(match, *season(match, at))
 
@@ -291,7 +291,7 @@ def part_of_season(match: re.Match[str], at: Asking) -> Span:
 # ---------------------------------------------------------------------- reckoned from now
 
 
-def ago(match: re.Match[str], at: Asking) -> Span:
+def ago(match: re.Match[str], at: QueryTime) -> Span:
     """Around that moment: the larger the unit, the less exactly it is meant; with halves it is meant more exactly."""
     centre = shifted(at.now, match, -1)
     if match["unit"] == "quarter" and not any(match[name] for name in HALVES):
@@ -304,7 +304,7 @@ def ago(match: re.Match[str], at: Asking) -> Span:
     return day_of(centre - slack), day_of(centre + slack) + timedelta(days=1)
 
 
-def exactly_ago(match: re.Match[str], at: Asking) -> Span:
+def exactly_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "a year ago today", "a week ago yesterday", "this time last year", "the same week last year"."""
     parts = match.groupdict()
     if "which" in parts:
@@ -319,7 +319,7 @@ def exactly_ago(match: re.Match[str], at: Asking) -> Span:
     return unit_of(parts["exact"].removeprefix("this "), then)
 
 
-def longer_ago(match: re.Match[str], at: Asking) -> Span:
+def longer_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "more than a week ago", "less than a week ago"."""
     then = shifted(at.now, match, -1)
     if match["how"] in ("less than", "under"):
@@ -327,7 +327,7 @@ def longer_ago(match: re.Match[str], at: Asking) -> Span:
     return EARLIEST, day_of(then) + timedelta(days=1)
 
 
-def in_units(match: re.Match[str], at: Asking) -> Span:
+def in_units(match: re.Match[str], at: QueryTime) -> Span:
     """ "in two weeks", where the future is spoken of: otherwise it is how long something takes."""
     if not at.looks_ahead and not match["from_now"]:
         raise ValueError("it is how long something takes")
@@ -336,25 +336,25 @@ def in_units(match: re.Match[str], at: Asking) -> Span:
     return max(day_of(centre - slack), day_after(at.now)), day_of(centre + slack) + timedelta(days=1)
 
 
-def last_units(match: re.Match[str], at: Asking) -> Span:
+def last_units(match: re.Match[str], at: QueryTime) -> Span:
     return day_of(shifted(at.now, match, -1)), day_after(at.now)
 
 
-def next_units(match: re.Match[str], at: Asking) -> Span:
+def next_units(match: re.Match[str], at: QueryTime) -> Span:
     return day_of(at.now), day_of(shifted(at.now, match, 1)) + timedelta(days=1)
 
 
 def some_units(direction: int) -> Reader:
     """ "in the past weeks", "in the coming days": a few."""
 
-    def read(match: re.Match[str], at: Asking) -> Span:
+    def read(match: re.Match[str], at: QueryTime) -> Span:
         then = moved(at.now, direction * VAGUE["few"], match["some"])
         return day_of(min(then, at.now)), day_after(max(then, at.now))
 
     return read
 
 
-def previous_unit(match: re.Match[str], at: Asking) -> Span:
+def previous_unit(match: re.Match[str], at: QueryTime) -> Span:
     """ "last week" is the calendar's; in "the past week" it is the seven days until now."""
     unit = match["unit"]
     if match["which"].startswith("past") or match["which"] == "this past":
@@ -362,7 +362,7 @@ def previous_unit(match: re.Match[str], at: Asking) -> Span:
     return part_of(match, *unit_of(unit, unit_before(unit, at.now)))
 
 
-def next_unit(match: re.Match[str], at: Asking) -> Span:
+def next_unit(match: re.Match[str], at: QueryTime) -> Span:
     unit = match["unit"]
     if unit == "weekend" and not match["which"].startswith("next"):
         # "The coming weekend" is that of this week, "next weekend" the one after it.
@@ -371,33 +371,33 @@ def next_unit(match: re.Match[str], at: Asking) -> Span:
     return part_of(match, *unit_of(unit, following))
 
 
-def unit_before_last(match: re.Match[str], at: Asking) -> Span:
+def unit_before_last(match: re.Match[str], at: QueryTime) -> Span:
     unit = match["unit"]
     return unit_of(unit, unit_before(unit, unit_before(unit, at.now)))
 
 
-def unit_after_next(match: re.Match[str], at: Asking) -> Span:
+def unit_after_next(match: re.Match[str], at: QueryTime) -> Span:
     unit = match["unit"]
     for _ in range(2):
         at = at._replace(now=unit_of(unit, at.now)[1] + timedelta(days=5 if unit == "weekend" else 0))
     return unit_of(unit, at.now)
 
 
-def rest_of_unit(match: re.Match[str], at: Asking) -> Span:
+def rest_of_unit(match: re.Match[str], at: QueryTime) -> Span:
     return day_of(at.now), unit_of(match["unit"], at.now)[1]
 
 
-def the_weekend(match: re.Match[str], at: Asking) -> Span:
+def the_weekend(match: re.Match[str], at: QueryTime) -> Span:
     start, end = unit_of("weekend", at.now)
     return (start, end) if start <= at.now or at.looks_ahead else (start - timedelta(days=7), end - timedelta(days=7))
 
 
-def this_unit(match: re.Match[str], at: Asking) -> Span:
+def this_unit(match: re.Match[str], at: QueryTime) -> Span:
     return part_of(match, *unit_of(match["unit"], at.now))
 
 
 def last_days(days: int) -> Reader:
-    def read(match: re.Match[str], at: Asking) -> Span:
+    def read(match: re.Match[str], at: QueryTime) -> Span:
         return day_of(at.now) - timedelta(days=days), day_after(at.now)
 
     return read
@@ -425,7 +425,7 @@ def month_number(word: str) -> int:
     return next(number for number, name in enumerate(MONTHS, start=1) if name[:3] == word[:3])
 
 
-def year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
+def year_of_month(match: re.Match[str], at: QueryTime, month: int) -> int:
     """The named year, or that of the last such month, or of the next one in a question about the future."""
     named = match.groupdict().get("year")
     if named:
@@ -435,7 +435,7 @@ def year_of_month(match: re.Match[str], at: Asking, month: int) -> int:
     return at.now.year - (month > at.now.month)
 
 
-def years_for(at: Asking, begins: Callable[[int], datetime]) -> tuple[int, ...]:
+def years_for(at: QueryTime, begins: Callable[[int], datetime]) -> tuple[int, ...]:
     """The years that a day without one may be of: the last, or the next; the nearer one first if neither is said."""
     today = day_of(at.now)
     # Leap days come again after eight years at the latest.
@@ -443,7 +443,7 @@ def years_for(at: Asking, begins: Callable[[int], datetime]) -> tuple[int, ...]:
     last = max((year for year, day in days.items() if day <= today), default=None)
     following = min((year for year, day in days.items() if day > today), default=None)
     if last is None or following is None:
-        raise ValueError("there is no such day")
+        raise ValueError("no such day")
     past, ahead = today - days[last], days[following] - today
     if at.looks_back or not past:
         return (last,)

@@ -20,8 +20,8 @@ from alma.text.timeexpr.vocabulary import (
     SEASONS,
     WEEKDAYS,
     YEAR,
-    Asking,
     Date,
+    QueryTime,
     Span,
     day_of,
     unit_of,
@@ -35,7 +35,7 @@ _MAX_CHARACTERS = 60
 _MAX_LISTED = 6
 
 
-def read_time(text: str, at: Asking) -> Date | None:
+def read_time(text: str, at: QueryTime) -> Date | None:
     """The time that dates tell in a text of small letters: bounded by them, or one of them."""
     text = _plainly_written(text)
     for read in (_ranged, _listed, _onward, _beside, _day_beside, _bounded, read_date):
@@ -83,7 +83,7 @@ class Placed(NamedTuple):
     full: bool = False
 
 
-def _at_start(text: str, at: Asking) -> Placed | None:
+def _at_start(text: str, at: QueryTime) -> Placed | None:
     """The date that a text begins with; "May" is one where the words before it say so."""
     text = text[:_MAX_CHARACTERS]
     for preposition in ("", "in ", "on "):
@@ -100,7 +100,7 @@ def _articles(text: str) -> tuple[str, ...]:
     return ("",) if article is None else ("", article[0])
 
 
-def _at_end(text: str, at: Asking) -> Placed | None:
+def _at_end(text: str, at: QueryTime) -> Placed | None:
     """The longest date that a text ends with."""
     words = text.rsplit(" ", _MAX_WORDS)[-_MAX_WORDS:]
     if not may_speak_of_time(" ".join(words)):
@@ -112,7 +112,7 @@ def _at_end(text: str, at: Asking) -> Placed | None:
     return None
 
 
-def _whole(words: str, at: Asking, *, bare: bool = True) -> Placed | None:
+def _whole(words: str, at: QueryTime, *, bare: bool = True) -> Placed | None:
     """Words that are a date as a whole."""
     said = words.removeprefix("the ")
     for preposition in ("", "in ", "on ") if bare else ("",):
@@ -131,7 +131,7 @@ _PREPOSITION = re.compile(r"^(?:in|on|from|during|of|since|throughout|around|for
 _OPENING = re.compile(r"\b(?:(?P<between>between)|from) (?:in |on )?$")
 
 
-def _ranged(text: str, at: Asking) -> Date | None:
+def _ranged(text: str, at: QueryTime) -> Date | None:
     """ "between March and May", "3 to 5 May": from the start of the first to the end of the second."""
     for join in _TO.finditer(text):
         second = _second(text[join.end() :], at)
@@ -148,7 +148,7 @@ def _ranged(text: str, at: Asking) -> Date | None:
     return None
 
 
-def _first(text: str, at: Asking) -> Placed | None:
+def _first(text: str, at: QueryTime) -> Placed | None:
     """The date before a word that joins it to another, or the day alone whose month the other one names."""
     found = _at_end(text, at)
     if found is not None:
@@ -158,7 +158,7 @@ def _first(text: str, at: Asking) -> Placed | None:
     return None if alone is None else Placed(alone, None)
 
 
-def _second(text: str, at: Asking) -> Placed | None:
+def _second(text: str, at: QueryTime) -> Placed | None:
     now = _NOW.match(text)
     if now is not None:
         return Placed(now[0], Date(((at.now, at.now + timedelta(days=1)),), now[0]))
@@ -169,7 +169,7 @@ def _second(text: str, at: Asking) -> Placed | None:
     return None if alone is None else Placed(alone[0], None)
 
 
-def _between(first: Placed, second: Placed, at: Asking) -> Span | None:
+def _between(first: Placed, second: Placed, at: QueryTime) -> Span | None:
     """From one to the other, where each may say the month or the year of both."""
     one, other = _completed(first, second.words, at), _completed(second, first.words, at)
     if one is None or other is None:
@@ -179,7 +179,7 @@ def _between(first: Placed, second: Placed, at: Asking) -> Span | None:
     return (one.start, other.end) if one.start < other.end else None
 
 
-def _completed(placed: Placed, other: str, at: Asking) -> Date | None:
+def _completed(placed: Placed, other: str, at: QueryTime) -> Date | None:
     """ "between March and May 2023" is all in one year, and "from 3 to 5 May" in one month."""
     words = _with_month(placed.words, other)
     year = re.search(rf"\b{YEAR}", other)
@@ -219,7 +219,7 @@ def _kind(words: str) -> str:
     return "year" if re.fullmatch(rf"(?:\w+ )?{YEAR}", words) else "other"
 
 
-def _in_turn(first: Placed, one: Date, second: Placed, other: Date, at: Asking) -> tuple[Date, Date]:
+def _in_turn(first: Placed, one: Date, second: Placed, other: Date, at: QueryTime) -> tuple[Date, Date]:
     """The first one before the second, as from Thursday to Monday, or the second one after the first."""
     if _kind(first.words) == "weekday":
         earlier = ((one.start - timedelta(days=7), one.end - timedelta(days=7)),)
@@ -239,7 +239,7 @@ def _in_turn(first: Placed, one: Date, second: Placed, other: Date, at: Asking) 
 _AND = re.compile(r" (?:and|or|&) (?:(?:in|on) )?")
 
 
-def _listed(text: str, at: Asking) -> Date | None:
+def _listed(text: str, at: QueryTime) -> Date | None:
     """ "in March and May", "on Monday or Tuesday": each of them."""
     for join in _AND.finditer(text):
         rest = list(islice(_further(text[join.start() :], at), _MAX_LISTED))
@@ -254,7 +254,7 @@ def _listed(text: str, at: Asking) -> Date | None:
     return None
 
 
-def _further(text: str, at: Asking) -> Iterator[Placed]:
+def _further(text: str, at: QueryTime) -> Iterator[Placed]:
     """The dates that a text goes on with, each behind an "and"."""
     while (join := _AND.match(text)) is not None:
         found = _at_start(text[join.end() :], at)
@@ -307,7 +307,7 @@ _BEFORE = ("before", "prior to", "earlier than", "up to", "until", "till", "up u
 _BY, _AFTER = ("by", "no later than", "not later than"), ("after", "later than", "following")
 
 
-def _onward(text: str, at: Asking) -> Date | None:
+def _onward(text: str, at: QueryTime) -> Date | None:
     """ "from March on", "May 2025 onwards": all from its start."""
     for match in _ONWARD.finditer(text):
         first = _at_end(text[: match.start()], at)
@@ -319,7 +319,7 @@ def _onward(text: str, at: Asking) -> Date | None:
     return None
 
 
-def _beside(text: str, at: Asking) -> Date | None:
+def _beside(text: str, at: QueryTime) -> Date | None:
     """ "the day after Christmas", "two weeks before 3 May", "the week of 3 May": so long a time beside or around it."""
     for match in _BESIDE.finditer(text):
         found = _at_start(match["rest"], at)
@@ -337,7 +337,7 @@ def _beside(text: str, at: Asking) -> Date | None:
     return None
 
 
-def _day_beside(text: str, at: Asking) -> Date | None:
+def _day_beside(text: str, at: QueryTime) -> Date | None:
     """ "the weekend before Easter", "the Tuesday after 3 May": the nearest on that side."""
     for match in _DAY_BESIDE.finditer(text):
         found = _at_start(match["rest"], at)
@@ -356,7 +356,7 @@ def _day_beside(text: str, at: Asking) -> Date | None:
     return None
 
 
-def _bounded(text: str, at: Asking) -> Date | None:
+def _bounded(text: str, at: QueryTime) -> Date | None:
     """ "before May", "since last week": everything on one side of a date."""
     for match in _BOUND.finditer(text):
         # What has been since some day, has been since the last one.
@@ -377,7 +377,7 @@ def _bound(match: re.Match[str]) -> str:
     return re.sub(r"^the (?=(?:week|month|quarter|year)\b)", "this ", match["rest"])
 
 
-def _side(match: re.Match[str], date: Date, at: Asking) -> Span | None:
+def _side(match: re.Match[str], date: Date, at: QueryTime) -> Span | None:
     side, is_end = match["side"], match["end"] is not None
     if side in _AFTER:
         return date.end, LATEST

@@ -18,7 +18,7 @@ from alma.text.timeexpr.vocabulary import (
     ORDINALS,
     SEASONS,
     WEEKDAYS,
-    Asking,
+    QueryTime,
     Span,
     day_of,
     midnight,
@@ -34,30 +34,30 @@ _WEEK, _DAY = timedelta(days=7), timedelta(days=1)
 _MONTHS_SEARCHED = 30
 
 
-def weekdays_ago(match: re.Match[str], at: Asking) -> Span:
+def weekdays_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "two Fridays ago"."""
     return _day(_last(match, at) - _WEEK * (int(number_of(match["count"])) - 1))
 
 
-def weekday_before_last(match: re.Match[str], at: Asking) -> Span:
+def weekday_before_last(match: re.Match[str], at: QueryTime) -> Span:
     """ "the Friday before last"."""
     return _day(_last(match, at) - _WEEK)
 
 
-def weekday_a_week_ago(match: re.Match[str], at: Asking) -> Span:
+def weekday_a_week_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "a week ago Tuesday": on a Tuesday, the one before."""
     back = (at.now.weekday() - weekday_number(match["weekday"])) % 7
     return _day(day_of(at.now) - _DAY * back - _WEEK)
 
 
-def weekday_of_week(match: re.Match[str], at: Asking) -> Span:
+def weekday_of_week(match: re.Match[str], at: QueryTime) -> Span:
     """ "Tuesday last week", "next week on Tuesday"."""
     week = unit_of("week", at.now)[0]
     monday = {"last": week - _WEEK, "previous": week - _WEEK, "next": week + _WEEK}.get(match["which"], week)
     return _day(monday + _DAY * weekday_number(match["weekday"]))
 
 
-def weekday_with_number(match: re.Match[str], at: Asking) -> Span:
+def weekday_with_number(match: re.Match[str], at: QueryTime) -> Span:
     """ "Monday the 9th": the last one that was a Monday, or the next where the future is spoken of."""
     number, wanted, today = int(match["day"]), weekday_number(match["weekday"]), day_of(at.now)
     for months in range(_MONTHS_SEARCHED):
@@ -67,10 +67,10 @@ def weekday_with_number(match: re.Match[str], at: Asking) -> Span:
         day = month.replace(day=number)
         if day.weekday() == wanted and (day >= today if at.looks_ahead else day <= today):
             return _day(day)
-    raise ValueError("there is no such day")
+    raise ValueError("no such day")
 
 
-def weekday_of_month(match: re.Match[str], at: Asking) -> Span:
+def weekday_of_month(match: re.Match[str], at: QueryTime) -> Span:
     """ "the third Tuesday of October", "the last Friday of last month"."""
     which = match.groupdict().get("which")
     if which is None:
@@ -91,7 +91,7 @@ def _nth(nth: str, weekday: int, span: Span) -> datetime:
     return found
 
 
-def _last(match: re.Match[str], at: Asking) -> datetime:
+def _last(match: re.Match[str], at: QueryTime) -> datetime:
     """The last such day before today."""
     back = (at.now.weekday() - weekday_number(match["weekday"])) % 7
     return day_of(at.now) - _DAY * (back or 7)
@@ -157,7 +157,7 @@ FEAST = rf"(?P<feast>{'|'.join(_FEASTS)})"
 FEAST_WORDS = {word for name in _FEASTS for word in re.findall("[a-z]+", name) if word not in ("s", "day")}
 
 
-def feast(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
+def feast(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
     begins, days = _FEASTS[match["feast"]]
     which, named = match.groupdict().get("which"), match["year"]
     if named:
@@ -165,12 +165,12 @@ def feast(match: re.Match[str], at: Asking) -> tuple[Span, ...]:
     elif which == "this":
         years = (at.now.year,)
     else:
-        told = at._replace(looks_back=which == "last" or at.looks_back, looks_ahead=which == "next" or at.looks_ahead)
-        years = years_for(told, begins)
+        at = at._replace(looks_back=which == "last" or at.looks_back, looks_ahead=which == "next" or at.looks_ahead)
+        years = years_for(at, begins)
     return tuple((begins(year), begins(year) + _DAY * days) for year in years)
 
 
-def feast_since(name: str, at: Asking, count: int) -> Span:
+def feast_since(name: str, at: QueryTime, count: int) -> Span:
     """The one that so many have been since, itself included."""
     begins, days = _FEASTS[name]
     start = begins(years_for(at._replace(looks_back=True, looks_ahead=False), begins)[0] - count + 1)
@@ -182,7 +182,7 @@ def feast_since(name: str, at: Asking, count: int) -> Span:
 _BEFORE_LAST = 2
 
 
-def seasons_ago(match: re.Match[str], at: Asking) -> Span:
+def seasons_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "two summers ago", "the summer before last": the last one is over."""
     start = midnight(at.now.year, SEASONS[match["season"]], 1)
     if months_later(start, 3) > at.now:
@@ -191,31 +191,31 @@ def seasons_ago(match: re.Match[str], at: Asking) -> Span:
     return start, months_later(start, 3)
 
 
-def feasts_ago(match: re.Match[str], at: Asking) -> Span:
+def feasts_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "two Christmases ago"."""
     return feast_since(match["feast"], at, _count(match))
 
 
-def month_before_last(match: re.Match[str], at: Asking) -> Span:
+def month_before_last(match: re.Match[str], at: QueryTime) -> Span:
     """ "the March before last"."""
     start, end = previous_month_named(match, at)
     return months_later(start, -12), months_later(end, -12)
 
 
-def weekends_ago(match: re.Match[str], at: Asking) -> Span:
+def weekends_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "two weekends ago"."""
     start, end = unit_of("weekend", unit_before("weekend", at.now))
     earlier = timedelta(days=7 * (_count(match) - 1))
     return start - earlier, end - earlier
 
 
-def nights_ago(match: re.Match[str], at: Asking) -> Span:
+def nights_ago(match: re.Match[str], at: QueryTime) -> Span:
     """ "the night before last", "three nights ago": named by the day on which it began."""
     start = day_of(at.now) - timedelta(days=_count(match))
     return start, start + timedelta(days=1)
 
 
-def of_year_before_last(match: re.Match[str], at: Asking) -> Span:
+def of_year_before_last(match: re.Match[str], at: QueryTime) -> Span:
     """ "March of the year before last"."""
     parts = match.groupdict()
     if parts.get("month"):
@@ -236,36 +236,36 @@ def _count(match: re.Match[str]) -> int:
 _SOME = 5
 
 
-def part_of_month(match: re.Match[str], at: Asking) -> Span:
+def part_of_month(match: re.Match[str], at: QueryTime) -> Span:
     """ "the first ten days of October"."""
     return _side(match, _whole_month(match, at))
 
 
-def part_of_year(match: re.Match[str], at: Asking) -> Span:
+def part_of_year(match: re.Match[str], at: QueryTime) -> Span:
     """ "the first three months of 2026"."""
     return _side(match, unit_of("year", midnight(int(match["year"]), 1, 1)))
 
 
-def part_of_unit(match: re.Match[str], at: Asking) -> Span:
+def part_of_unit(match: re.Match[str], at: QueryTime) -> Span:
     """ "the last two weeks of last month"."""
     return _side(match, _whole_unit(match, at))
 
 
-def half_of_month(match: re.Match[str], at: Asking) -> Span:
+def half_of_month(match: re.Match[str], at: QueryTime) -> Span:
     """ "the first half of November"."""
     return _half(match, _whole_month(match, at))
 
 
-def half_of_unit(match: re.Match[str], at: Asking) -> Span:
+def half_of_unit(match: re.Match[str], at: QueryTime) -> Span:
     return _half(match, _whole_unit(match, at))
 
 
-def _whole_month(match: re.Match[str], at: Asking) -> Span:
+def _whole_month(match: re.Match[str], at: QueryTime) -> Span:
     month = month_number(match["month"])
     return whole_month(year_of_month(match, at, month), month)
 
 
-def _whole_unit(match: re.Match[str], at: Asking) -> Span:
+def _whole_unit(match: re.Match[str], at: QueryTime) -> Span:
     unit, direction = match["whole"], {"last": -1, "this": 0, "next": 1}[match["which"]]
     months = {"month": 1, "quarter": 3, "year": 12}[unit]
     return unit_of(unit, months_later(at.now.replace(day=1), direction * months))

@@ -48,9 +48,9 @@ NEXT = r"(?:next|coming|this coming|upcoming)"
 LONG_UNIT = r"(?P<unit>week|month|quarter|year|weekend)"
 SEASON = rf"(?P<season>{'|'.join(SEASONS)})(?!\w| boot)"  # Not the framework.
 WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})\b"
-# Only where nothing but a day is meant: the sun is none.
+# Only where a day must be meant, as "sun" is also a word.
 SHORT_WEEKDAY = r"(?P<weekday>mon|tues?|wed|thu|thurs?|fri|sat|sun)\b\.?"
-# Where nothing of the sentence follows.
+# At the end of a sentence or clause.
 END = r"(?=[^\w]*$|[,;:?!)]|\.(?: |$))"
 
 PATTERNS = {
@@ -92,8 +92,8 @@ def expanded(pattern: str, names: Mapping[str, str]) -> str:
     return _NAME.sub(lambda name: names[name[1]], pattern)
 
 
-class Asking(NamedTuple):
-    """The local time of a question, and whether it is about the future or the past."""
+class QueryTime(NamedTuple):
+    """The local time of a query, and whether it is about the future or the past."""
 
     now: datetime
     looks_ahead: bool = False
@@ -134,10 +134,10 @@ def looks_back(text: str) -> bool:
     return _BACK.search(text) is not None
 
 
-def asking(text: str, now: datetime) -> Asking:
+def query_time(text: str, now: datetime) -> QueryTime:
     """Whether a question in small letters asks about the past or the future."""
     is_over = looks_back(text)
-    return Asking(now, looks_ahead=not is_over and _AHEAD.search(text) is not None, looks_back=is_over)
+    return QueryTime(now, looks_ahead=not is_over and _AHEAD.search(text) is not None, looks_back=is_over)
 
 
 EARLIEST = datetime(1, 1, 2, tzinfo=UTC)

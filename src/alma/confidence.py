@@ -171,7 +171,8 @@ class ConfidenceEngine:
     ) -> ConfidenceSignal:
         rules = [each for each in found.heuristics if self._is_same(each.strategy, assessed.strategy)]
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
-        opposites = [each for each in _works(found.heuristics) if self._is_opposite(each.strategy, assessed.strategy)]
+        opposite = self._alma.learning.strategies.opposite
+        opposites = [each for each in _works(found.heuristics) if opposite(each.strategy, assessed.strategy)]
         elsewhere = bool(assessed.tried) and not any(self._is_same(each, assessed.strategy) for each in near)
         strengths = [self._strength(each, agent) for each in opposites]
         score = _weighed(assessed, warnings, strengths, elsewhere=elsewhere)
@@ -193,9 +194,6 @@ class ConfidenceEngine:
 
     def _is_same(self, one: str, other: str) -> bool:
         return self._alma.learning.is_same_strategy(one, other)
-
-    def _is_opposite(self, one: str, other: str) -> bool:
-        return self._alma.learning.strategies.opposite(one, other)
 
     def _chances(self, rules: Iterable[Heuristic], agent: str) -> list[OpportunitySignal]:
         return [self._proven(each, agent) for each in _works(rules)]

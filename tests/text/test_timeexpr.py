@@ -14,7 +14,7 @@ from hypothesis.strategies import SearchStrategy
 from alma.text.timeexpr import TimeWindow, find, resolve
 from alma.text.timeexpr.dates import may_speak_of_time
 from alma.text.timeexpr.ranges import read_time
-from alma.text.timeexpr.vocabulary import Asking
+from alma.text.timeexpr.vocabulary import QueryTime
 
 THURSDAY = datetime(2026, 5, 14, 10, 30, tzinfo=UTC)
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -763,7 +763,7 @@ _RULE_WORDS = st.sampled_from(
 def test_no_time_is_overlooked_because_no_word_seems_to_speak_of_one(words: list[str]) -> None:
     text = " ".join(words)
     if not may_speak_of_time(text):
-        assert read_time(text, Asking(THURSDAY, looks_ahead=True)) is None
+        assert read_time(text, QueryTime(THURSDAY, looks_ahead=True)) is None
 
 
 @pytest.mark.parametrize("words", ["and may ", "monday, ", "to 5 ", "before the ", "in march and ", "1-", "half a "])

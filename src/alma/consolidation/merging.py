@@ -160,26 +160,18 @@ def _merged_anti_pattern(
     }
 
 
-def _merged_knowledge(
-    kept: DomainKnowledge, others: Sequence[DomainKnowledge], extractor: HeuristicExtractor
-) -> dict[str, Any]:
-    every = (kept, *others)
-    return {
-        "confidence": max(each.confidence for each in every),
-        "source": _first(each.source for each in every),
-        "last_verified": _latest(each.last_verified for each in every),
-    }
+def _merged_statement(latest: str) -> Callable[[Any, Sequence[Any], HeuristicExtractor], dict[str, Any]]:
+    """How statements are merged; `latest` is the field with their time."""
 
+    def merged(kept: Any, others: Sequence[Any], extractor: HeuristicExtractor) -> dict[str, Any]:
+        every = (kept, *others)
+        return {
+            "confidence": max(each.confidence for each in every),
+            "source": _first(each.source for each in every),
+            latest: _latest(getattr(each, latest) for each in every),
+        }
 
-def _merged_preference(
-    kept: UserPreference, others: Sequence[UserPreference], extractor: HeuristicExtractor
-) -> dict[str, Any]:
-    every = (kept, *others)
-    return {
-        "confidence": max(each.confidence for each in every),
-        "source": _first(each.source for each in every),
-        "timestamp": _latest(each.timestamp for each in every),
-    }
+    return merged
 
 
 def _counted(every: Sequence[Heuristic | AntiPattern], evidence: Sequence[str]) -> dict[str, Any]:
@@ -227,8 +219,8 @@ KINDS: Mapping[str, Kind] = {
     for kind in (
         Kind(Heuristic, _OF_AGENT, ("condition", "strategy"), _merged_heuristic),
         Kind(AntiPattern, _OF_AGENT, ("pattern",), _merged_anti_pattern),
-        Kind(DomainKnowledge, (*_OF_AGENT, "domain"), ("fact",), _merged_knowledge),
-        Kind(UserPreference, ("user_id", "category"), ("preference",), _merged_preference),
+        Kind(DomainKnowledge, (*_OF_AGENT, "domain"), ("fact",), _merged_statement("last_verified")),
+        Kind(UserPreference, ("user_id", "category"), ("preference",), _merged_statement("timestamp")),
     )
 }
 

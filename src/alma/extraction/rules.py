@@ -269,17 +269,13 @@ def _answered(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
     for frame in said.language.answers:
         if frame.match(said) is None or (frame.kind == "worked" and _is_spoiled(said)):
             continue
-        denied = [each for each in heard.proposed if _claims(each.fact, strategy)]
+        denied = [each for each in heard.proposed if each.fact.success and each.fact.strategy == strategy]
         heard.proposed = [each for each in heard.proposed if each not in denied or frame.kind == "worked"]
         if denied and frame.kind == "worked":
             return []
         task = next((each.fact.task for each in denied), None)
         return [_outcome(sentence, heard, frame.kind, strategy, task, None, frame.confidence)]
     return []
-
-
-def _claims(fact: ExtractedFact, strategy: str) -> bool:
-    return bool(fact.success) and fact.strategy == strategy
 
 
 # ---------------------------------------------------------------------- corrections

@@ -25,7 +25,7 @@ from alma.importers.records import IMPORT, build_memory
 from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
 from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
-from alma.memory.archive_rows import Bundle
+from alma.memory.erasure import Bundle
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
 from alma.redaction.nested import Masked, Redacted

@@ -10,7 +10,7 @@ from typing import Any
 
 from alma.importers.base import Item, Rejected
 from alma.importers.records import is_mention
-from alma.memory.archive_rows import unpack
+from alma.memory.erasure import unpack
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import Memory

@@ -2,9 +2,8 @@
 
 from alma.ingest.echo_guard import EchoGuard
 from alma.ingest.pipeline import TRUSTED_SOURCES, Ingest, Status, Written
-from alma.redaction.logs import RedactingFilter
 from alma.redaction.nested import Masked, Redacted
-from alma.redaction.redactor import Redactor, SecretRedactor, redact_record, redact_text
+from alma.redaction.redactor import RedactingFilter, Redactor, SecretRedactor, redact_record, redact_text
 from alma.redaction.rules import Rule
 
 __all__ = [

@@ -10,8 +10,7 @@ from itertools import groupby
 from alma import clock
 from alma.cache.base import CacheBackend
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
-from alma.memory.archive_rows import Bundle, pack, unpack
-from alma.memory.erasure import Compactable, Traces, dependents_of, erase, erase_copies
+from alma.memory.erasure import Bundle, Compactable, Traces, dependents_of, erase, erase_copies, pack, unpack
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
 from alma.model.governance import (

@@ -87,7 +87,7 @@ class ChainCheck:
             return
         if not _are_numbers(event.chain, event.chain_position):
             self._checked += 1
-            self._add_finding("changed", event.id, "has a place that is none")
+            self._add_finding("changed", event.id, "has a position that is not a number")
             return
         if self._first_id is None:
             self._first_id = event.id

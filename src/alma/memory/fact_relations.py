@@ -91,7 +91,11 @@ class FactRelations:
 
         def apart(tx: Transaction) -> list[str]:
             one, other = (_required(tx, cls, each, scope, where) for each in (one_id, other_id))
-            removed = [edge for edge in edges_of(tx, cls, [one_id]) if _joins(edge, {one_id, other_id})]
+            removed = [
+                edge
+                for edge in edges_of(tx, cls, [one_id])
+                if {edge.from_memory_id, edge.to_memory_id} == {one_id, other_id}
+            ]
             removed = [edge for edge in removed if edge.relationship_type in JUDGED]
             tx.delete(EDGES[cls], [edge.id for edge in removed], _EVERYWHERE)
             save_edge(tx, one, other, Relation.DISTINCT_FROM)
@@ -175,10 +179,6 @@ def supersede(tx: Transaction, newer: Record, ids: Iterable[str], scope: Scope) 
         if apart is not None:
             tx.delete(EDGES[type(newer)], [apart.id], _EVERYWHERE)
         save_edge(tx, newer, older, Relation.SUPERSEDES)
-
-
-def _joins(edge: Edge, ends: set[str]) -> bool:
-    return {edge.from_memory_id, edge.to_memory_id} == ends
 
 
 def _known(tx: Transaction, cls: type[Record], ends: Ends) -> Edge | None:

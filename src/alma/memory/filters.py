@@ -73,7 +73,11 @@ class MemoryFilter:
     @property
     def narrows(self) -> bool:
         """Whether any condition is given."""
-        return any(getattr(self, each.name) not in ((), None, {}) for each in fields(self) if _narrowing(each.name))
+        return any(
+            getattr(self, each.name) not in ((), None, {})
+            for each in fields(self)
+            if not each.name.startswith("include_")
+        )
 
     def predicate(self, now: datetime) -> Predicate:
         """The filter as a storage predicate."""
@@ -178,10 +182,6 @@ def age_limit(older_than: timedelta | datetime) -> datetime:
     if moment is None:
         raise ValidationError("filter", "older_than", older_than, "must be a duration or a datetime")
     return moment
-
-
-def _narrowing(name: str) -> bool:
-    return not name.startswith("include_")
 
 
 def _several(name: str, values: Any) -> tuple[Any, ...]:

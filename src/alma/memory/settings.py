@@ -155,7 +155,7 @@ def _put(tx: Transaction, key: str, value: SettingValue | None, user_id: str | N
 
 def _put_for_all(tx: Transaction, key: str, value: SettingValue | None) -> tuple[SettingInForce, SettingInForce]:
     stored = next(iter(tx.lock(Setting, [key], _EVERYWHERE)), None)
-    text = _DOCUMENTED[key].value if value is None else _as_text(value)
+    text = _DOCUMENTED[key].value if value is None else value if isinstance(value, str) else json.dumps(value)
     changed = _DOCUMENTED[key].replace(value=text, updated_at=now(), updated_by=tx.by.author)
     before = _in_force_or_damaged(key, stored)
     if stored is None or stored.value != text:
@@ -249,10 +249,6 @@ def _checked(key: str, value: Any) -> Any:
 
 def _wrong_type(setting: Setting, value: Any) -> ValidationError:
     return ValidationError("setting", setting.key, value, f"must be {_NAMES[setting.value_type]}")
-
-
-def _as_text(value: SettingValue) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
 
 
 # Users have no narrower scope.

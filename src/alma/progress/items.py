@@ -132,7 +132,7 @@ def delete(tx: Transaction, item_id: str, scope: Scope) -> None:
 def _require_allowed(item: WorkItem, status: WorkItemStatus) -> None:
     if status is not item.status and status not in _FOLLOWERS[item.status]:
         raise ValidationError(
-            "work_item", "status", status, f"cannot follow {item.status}; {_listed(_FOLLOWERS[item.status])} can"
+            "work_item", "status", status, f"cannot follow {item.status}; {', '.join(_FOLLOWERS[item.status])} can"
         )
     if item.blocked_by and status not in _WITH_OPEN_BLOCKERS:
         raise ValidationError(
@@ -141,10 +141,6 @@ def _require_allowed(item: WorkItem, status: WorkItemStatus) -> None:
             status,
             f"must wait: {item.title!r} is blocked by {', '.join(item.blocked_by)}; finish those or remove_dependency",
         )
-
-
-def _listed(statuses: Iterable[WorkItemStatus]) -> str:
-    return ", ".join(statuses)
 
 
 def _entering(item: WorkItem, status: WorkItemStatus, moment: datetime, note: str | None) -> dict[str, Any]:

@@ -174,15 +174,11 @@ def has_high_entropy(word: str) -> bool:
     """Whether capitals, small letters and digits alternate as in random text."""
     if word.startswith(_CONTENT) or _PREFIXED.match(word) or _IN_A_PATH.search(word):
         return False
-    sorts = [_sort(sign) for sign in word if sign.isalnum()]
+    sorts = ["1" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in word if sign.isalnum()]
     if min(sorts.count("A"), sorts.count("a")) < _FEWEST_LETTERS or sorts.count("1") < _FEWEST_DIGITS:
         return False
     changes = sum(one != other for one, other in pairwise(sorts))
     return changes >= _FEWEST_CHANGES * (len(sorts) - 1)
-
-
-def _sort(sign: str) -> str:
-    return "1" if sign.isdigit() else "A" if sign.isupper() else "a"
 
 
 def _around(text: str, start: int, end: int) -> str:

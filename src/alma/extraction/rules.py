@@ -39,7 +39,6 @@ _SOON = 3
 _ONLY_FOR_A_TASK = 0.75
 # The judge checks at most this many proposals of a conversation.
 _MOST_PROPOSED = 64
-_LESS_SURE_WHEN_ONCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,15 @@ KINDS: dict[str, Callable[[str, str], Record]] = {
 
 
 @pytest.mark.parametrize("copies", [25, 300])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("section", KINDS)
 def test_copies_leave_room_for_what_else_is_known(
-    engine: RetrievalEngine, remember: Remember, kind: str, copies: int
+    engine: RetrievalEngine, remember: Remember, section: str, copies: int
 ) -> None:
-    stored = KINDS[kind]
+    stored = KINDS[section]
     remember(*(stored(f"copy-{number}", COPIED) for number in range(copies)))
     remember(*(stored(key, text) for key, text in OTHERS.items()))
     found = engine.retrieve(QUESTION, "helena", "shop", weak=True)
-    handed_over = [record.id.partition("-")[0] for record in getattr(found, kind)]
+    handed_over = [record.id.partition("-")[0] for record in getattr(found, section)]
     assert sorted(handed_over) == sorted(["copy", *OTHERS])
 
 

@@ -249,7 +249,8 @@ class _ContextRequest:
             yield from (memory for memory in some if memory.id not in inactive)
 
     def _superseded_or_resolved(self, ids: list[str]) -> set[str]:
-        later = {old: set(new) for old, new in successors_of(self._storage, ids).items() if old in ids}
+        with self._storage.snapshot() as tx:
+            later = {old: set(new) for old, new in successors_of(tx, ids).items() if old in ids}
         resolving = And(In("to_memory_id", ids), Compare("relationship_type", "eq", Relation.RESOLVES))
         for edge in self._storage.find(MemoryRelationship, Scope.everywhere(), resolving):
             later.setdefault(edge.to_memory_id, set()).add(edge.from_memory_id)

@@ -19,7 +19,7 @@ from alma.model.vector import Vector
 from alma.retrieval.query_text import asks_advice
 from alma.retrieval.router import SearchRequest, Target
 from alma.retrieval.tuning import SCORE, TUNING
-from alma.storage.base import StorageBackend
+from alma.storage.base import Transaction
 from alma.vectors.base import Nearest, VectorIndex
 
 _log = logging.getLogger("alma.retrieval")
@@ -148,7 +148,7 @@ def by_target(candidates: Iterable[Candidate]) -> dict[Target, list[str]]:
 
 
 def gather(
-    storage: StorageBackend,
+    tx: Transaction,
     index: VectorIndex,
     targets: Iterable[Target],
     request: SearchRequest,
@@ -161,7 +161,7 @@ def gather(
         vector = None
     cosine_floor = 0.0
     targets = list(targets)
-    sizes = [storage.size(target.cls, target.scope, target.where) for target in targets]
+    sizes = [tx.size(target.cls, target.scope, target.where) for target in targets]
     if vector is not None and targets and not any(sizes):
         # A store of another embedding model is an error even where there is nothing to find.
         nearest(index, targets[0].cls, vector, targets[0].scope, targets[0].where, limit=1)
@@ -177,7 +177,7 @@ def gather(
             if len(found) == limit:
                 # What only words find has at most the cosine of the last one.
                 cosine_floor = max(cosine_floor, found[-1].cosine)
-        _propose_by_words(pool, storage, target, request, limit)
+        _propose_by_words(pool, tx, target, request, limit)
     _add_similarity(pool, request.query, cosine_floor)
     return pool
 
@@ -208,13 +208,11 @@ def _limit(target: Target, top_k: int, *, among_many: bool) -> int:
     return max(most, per_result * top_k)
 
 
-def _propose_by_words(
-    pool: CandidatePool, storage: StorageBackend, target: Target, request: SearchRequest, limit: int
-) -> None:
+def _propose_by_words(pool: CandidatePool, tx: Transaction, target: Target, request: SearchRequest, limit: int) -> None:
     error: StorageError | None = request.text_search_error
     if error is None:
         try:
-            found = storage.matching_ids(target.cls, request.query, target.scope, target.where, limit, exact=False)
+            found = tx.matching_ids(target.cls, request.query, target.scope, target.where, limit, exact=False)
         except StorageError as exc:
             error = exc
     if error is not None:

@@ -21,7 +21,7 @@ from alma.retrieval.relevance import concision
 from alma.retrieval.router import SearchRequest, Target
 from alma.retrieval.time_filters import TimeFilter, add_time, window_of
 from alma.retrieval.tuning import SCORE, TUNING
-from alma.storage.base import TEXT_LENGTH, StorageBackend
+from alma.storage.base import TEXT_LENGTH, Transaction
 from alma.storage.ranking import idf
 from alma.text.tokens import words_by_term
 
@@ -42,32 +42,32 @@ Turn = tuple[str, str, int]
 """A memory of a conversation: the conversation, the id of the memory, and its length."""
 
 
-def add_context(storage: StorageBackend, pool: CandidatePool, request: SearchRequest, times: TimeFilter) -> None:
+def add_context(tx: Transaction, pool: CandidatePool, request: SearchRequest, times: TimeFilter) -> None:
     """Add the context features to the general memories among the candidates."""
     memories = pool.of(Memory)
     if not memories:
         return
-    known = _surroundings(storage, memories, with_moments=window_of(request) is not None)
+    known = _surroundings(tx, memories, with_moments=window_of(request) is not None)
     remark = TUNING.remark_length
     if asks_for_earlier_answer(request.query):
         remark = TUNING.long_text
     else:
         _add_length(memories, known)
-    _add_conversations(storage, pool, known, remark, records_read(request.top_k, pool))
+    _add_conversations(tx, pool, known, remark, records_read(request.top_k, pool))
     _add_titles(memories, known, request.query)
     add_time(memories, known.moments, times)
     if pool.has_words:
-        _add_links(storage, pool, request.query)
+        _add_links(tx, pool, request.query)
     # Many stores have no relationships, and this is quicker than asking for those of every candidate.
-    if storage.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
-        _add_relationships(storage, pool)
+    if tx.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
+        _add_relationships(tx, pool)
 
 
-def _surroundings(storage: StorageBackend, memories: Iterable[Candidate], *, with_moments: bool) -> Surroundings:
+def _surroundings(tx: Transaction, memories: Iterable[Candidate], *, with_moments: bool) -> Surroundings:
     names = (*_READ, "event_time", "created_at") if with_moments else _READ
     known = Surroundings()
     for target, ids in by_target(memories).items():
-        for key, session, title, length, *moments in storage.values(Memory, names, target.scope, In("id", ids)):
+        for key, session, title, length, *moments in tx.values(Memory, names, target.scope, In("id", ids)):
             known.sessions[key], known.titles[key], known.lengths[key] = session, title, length
             if moments:
                 known.moments[key] = moments[0] or moments[1]
@@ -83,9 +83,7 @@ def _add_length(memories: Iterable[Candidate], known: Surroundings) -> None:
         candidate.add("length", SCORE["length"] * lost)
 
 
-def _add_conversations(
-    storage: StorageBackend, pool: CandidatePool, known: Surroundings, remark: int, wanted: int
-) -> None:
+def _add_conversations(tx: Transaction, pool: CandidatePool, known: Surroundings, remark: int, wanted: int) -> None:
     """A turn gains from its neighbours and from its whole conversation; a turn longer than `remark` gains less.
 
     A conversation is read only if one of its turns may become one of the best `wanted` candidates.
@@ -105,7 +103,7 @@ def _add_conversations(
     needed = reached[wanted - 1] if len(reached) >= wanted else 0.0
     read = {key: turns[0].target for key, turns in conversations.items() if _highest(turns, faintest) >= needed}
     complete = set()
-    for target, turns in _turns(storage, read):
+    for target, turns in _turns(tx, read):
         complete.add(turns[0][0])
         gains = list(_gains(turns, base))
         proposed = pool.propose(target, [key for (_, key, _), _ in gains], "conversation")
@@ -153,7 +151,7 @@ def _whole(totals: Sequence[float]) -> float:
     return TUNING.best_turn * best[0] + TUNING.other_turns * sum(best) / TUNING.turns_counted if best else 0.0
 
 
-def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[Turn]]]:
+def _turns(tx: Transaction, conversations: Mapping[str, Target]) -> Iterator[tuple[Target, list[Turn]]]:
     """The turns of each conversation in their order, without conversations that are too long to be read whole."""
     wanted: dict[Target, list[str]] = defaultdict(list)
     for session, target in conversations.items():
@@ -162,7 +160,7 @@ def _turns(storage: StorageBackend, conversations: Mapping[str, Target]) -> Iter
     order = (Order("session_id"), Order("event_time"), Order("created_at"))
     for target, ids in wanted.items():
         where = And(target.where, In("session_id", ids))
-        rows = storage.values(Memory, names, target.scope, where, order, TUNING.turns_read)
+        rows = tx.values(Memory, names, target.scope, where, order, TUNING.turns_read)
         incomplete = rows[-1][0] if len(rows) == TUNING.turns_read else None
         for session, turns in groupby(rows, key=itemgetter(0)):
             if session != incomplete:
@@ -197,7 +195,7 @@ def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) 
             candidate.add("title", SCORE["title"])
 
 
-def _add_links(storage: StorageBackend, pool: CandidatePool, query: str) -> None:
+def _add_links(tx: Transaction, pool: CandidatePool, query: str) -> None:
     """One hop: a memory that shares rare words with the best ones may hold the other half of the answer."""
     memories = pool.of(Memory)
     best = [candidate for candidate in memories[: _most(TUNING.link_sources, pool)] if candidate.total > 0]
@@ -205,13 +203,13 @@ def _add_links(storage: StorageBackend, pool: CandidatePool, query: str) -> None
         return
     target, faintest = best[0].target, memories[-1].total
     sources = {candidate.id for candidate in best if candidate.target is target}
-    texts = storage.values(Memory, ("title", "content"), target.scope, In("id", sources))
+    texts = tx.values(Memory, ("title", "content"), target.scope, In("id", sources))
     entries = TUNING.link_entries_among_many if pool.among_many else TUNING.link_entries
-    rare, full = _rare_words(storage, [f"{title}\n{content}" for title, content in texts], target, query, entries)
+    rare, full = _rare_words(tx, [f"{title}\n{content}" for title, content in texts], target, query, entries)
     if not rare:
         return
     most = _most(TUNING.linked_memories, pool)
-    found = storage.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
+    found = tx.matching_ids(Memory, " ".join(rare), target.scope, target.where, most, exact=False)
     strengths = {key: SCORE["linked"] * min(1.0, score / full) for key, score in found if key not in sources}
     new = {key for key in strengths if pool.get(Memory, key) is None}
     for linked in pool.propose(target, strengths, "linked words"):
@@ -221,7 +219,7 @@ def _add_links(storage: StorageBackend, pool: CandidatePool, query: str) -> None
 
 
 def _rare_words(
-    storage: StorageBackend, texts: Iterable[str], target: Target, query: str, most_entries: int
+    tx: Transaction, texts: Iterable[str], target: Target, query: str, most_entries: int
 ) -> tuple[set[str], float]:
     """Words of these texts that few others have and the query has not, and the score of sharing all of one text's."""
     in_query = words_by_term(query)
@@ -230,7 +228,7 @@ def _rare_words(
     words = [words_by_term(text[: TUNING.link_characters]) for text in texts]
     others = [[term for term in own if term not in in_query][: TUNING.link_words_counted] for own in words]
     # One count for all texts: it may take a round trip.
-    total, counts = storage.word_counts(Memory, dict.fromkeys(chain.from_iterable(others)), target.scope, target.where)
+    total, counts = tx.word_counts(Memory, dict.fromkeys(chain.from_iterable(others)), target.scope, target.where)
     few = max(TUNING.rare_records, TUNING.rare_share * total)
     for own, terms in zip(words, others, strict=True):
         linking = sorted((term for term in terms if 1 < counts[term] <= few), key=lambda term: counts[term])
@@ -241,12 +239,12 @@ def _rare_words(
     return rare, full
 
 
-def _add_relationships(storage: StorageBackend, pool: CandidatePool) -> None:
+def _add_relationships(tx: Transaction, pool: CandidatePool) -> None:
     """One hop along stored relationships; supersession is handled apart."""
     best = {candidate.id: candidate for candidate in pool.of(Memory)[: TUNING.related_sources]}
     ends = Or(In("from_memory_id", list(best)), In("to_memory_id", list(best)))
     where = And(ends, Compare("relationship_type", "ne", Relation.SUPERSEDES))
-    for edge in storage.find(MemoryRelationship, Scope.everywhere(), where, limit=10 * TUNING.related_sources):
+    for edge in tx.find(MemoryRelationship, Scope.everywhere(), where, limit=10 * TUNING.related_sources):
         for start, end in ((edge.from_memory_id, edge.to_memory_id), (edge.to_memory_id, edge.from_memory_id)):
             if start in best:
                 [related] = pool.propose(best[start].target, [end], f"relationship {edge.relationship_type}")

@@ -45,7 +45,7 @@ from alma.retrieval.supersession import holds
 from alma.retrieval.time_filters import apply_time, propose_of_time, time_filter
 from alma.retrieval.tuning import TUNING
 from alma.retrieval.writing import join_space
-from alma.storage.base import StorageBackend, checked_storage
+from alma.storage.base import StorageBackend, Transaction, checked_storage
 from alma.text.tokens import compounds_of, query_terms
 from alma.text.word_forms import spelled_out
 from alma.vectors.base import VectorIndex
@@ -225,31 +225,36 @@ class RetrievalEngine:
 
     def _find_in_snapshot(self, request: SearchRequest, targets: Sequence[Target], embedded: _EmbeddedQuery) -> _Found:
         problems = [*embedded.problems]
-        with self.storage.reading() as (_, generation):
-            results = self._search_beside_duplicates(request, targets, embedded.vector, problems)
+        with self.storage.reading() as (tx, generation):
+            results = self._search_beside_duplicates(tx, request, targets, embedded.vector, problems)
             if results is not None and embedded.question is not None:
                 # A long task hides its question, so that is searched for as well.
                 asked = replace(request, query=embedded.question)
-                second = self._search_beside_duplicates(asked, targets, embedded.question_vector, problems)
+                second = self._search_beside_duplicates(tx, asked, targets, embedded.question_vector, problems)
                 if second is not None:
                     results.join(second, request.top_k)
             if results is None or (problems and not results.found_something):
                 degraded = _sentence(problems, "the newest ones are given")
                 return _Found(newest_memories(self.storage, targets, request, degraded), generation)
         degraded = _sentence(problems, "found without it") if problems else self._without_some_vectors()
-        return _Found(results.to_slice(request, degraded), generation, results.changes_at)
+        return _Found(results.to_slice(self.storage, request, degraded), generation, results.changes_at)
 
     def _search_beside_duplicates(
-        self, request: SearchRequest, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+        self,
+        tx: Transaction,
+        request: SearchRequest,
+        targets: Sequence[Target],
+        vector: Vector | None,
+        problems: list[str],
     ) -> Results | None:
         """Search, and where copies of some texts left no room for others, search again without the copies."""
-        results = self._search(request, targets, vector, problems)
+        results = self._search(tx, request, targets, vector, problems)
         duplicates, dropped = Duplicates(), dict[str, DropReason]()
         for _ in range(TUNING.searches_beside_duplicates):
             if results is None or not results.duplicates or len(duplicates.spellings) > TUNING.duplicate_texts:
                 break
             duplicates.add(results.duplicates)
-            further = self._search(request, without(targets, duplicates), vector, problems)
+            further = self._search(tx, request, without(targets, duplicates), vector, problems)
             if further is None:
                 break
             dropped = {**dropped, **results.dropped}
@@ -258,23 +263,28 @@ class RetrievalEngine:
         return results
 
     def _search(
-        self, request: SearchRequest, targets: Sequence[Target], vector: Vector | None, problems: list[str]
+        self,
+        tx: Transaction,
+        request: SearchRequest,
+        targets: Sequence[Target],
+        vector: Vector | None,
+        problems: list[str],
     ) -> Results | None:
         """One search: candidates, time range, context, then the ranking; None if nothing could be searched."""
         searched = [target for target in targets if target.searched]
-        pool = gather(self.storage, self.index, searched, request, vector)
-        times = time_filter(self.storage, request, searched if pool.has_words else ())
-        propose_of_time(self.storage, pool, times, searched, request.top_k)
+        pool = gather(tx, self.index, searched, request, vector)
+        times = time_filter(tx, request, searched if pool.has_words else ())
+        propose_of_time(tx, pool, times, searched, request.top_k)
         problems.extend(pool.problems)
         if problems and not len(pool):
             return None
-        add_context(self.storage, pool, request, times)
-        apply_time(self.storage, pool, request, times)
+        add_context(tx, pool, request, times)
+        apply_time(tx, pool, request, times)
         half_lives = self.half_life_days, self.evidence_half_life_days
         scorer = Scorer(request, self.weights, self.memory_weights, *half_lives, window=times.window)
         # A search returns its best, however low its score is.
         min_score = self.min_score if isinstance(request, RetrievalRequest) else -math.inf
-        ranker = Ranker(self.storage, request, scorer, self.relevance, min_score)
+        ranker = Ranker(tx, request, scorer, self.relevance, min_score)
         return ranker.rank(pool, targets, self._query(request, vector))
 
     def _query(self, request: SearchRequest, vector: Vector | None) -> Query:

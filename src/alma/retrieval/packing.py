@@ -250,7 +250,6 @@ class Results:
     `changes_at` is when the next instruction comes into force.
     """
 
-    storage: StorageBackend
     targets: Sequence[Target]
     chosen: dict[type[Record], list[ScoredRecord]] = field(default_factory=lambda: defaultdict(list))
     instructions: list[ScoredRecord] = field(default_factory=list)
@@ -307,7 +306,7 @@ class Results:
         for scored in items:
             self.drop(scored.key, "rank", "{:,} of its kind have a higher score than {:.3f}", most, scored.score)
 
-    def to_slice(self, request: SearchRequest, degraded: str) -> MemorySlice:
+    def to_slice(self, storage: StorageBackend, request: SearchRequest, degraded: str) -> MemorySlice:
         every = [scored for items in (*self.chosen.values(), self.instructions) for scored in items]
         return MemorySlice.of(
             {cls: [scored.record for scored in items] for cls, items in self.chosen.items()},
@@ -317,7 +316,7 @@ class Results:
             degraded=degraded,
             weak=isinstance(request, RetrievalRequest) and request.weak,
             explanations=by_id(scored.explanation() for scored in every),
-            _why_not=WhyNot(self.storage, self.targets, request, dropped=self.dropped),
+            _why_not=WhyNot(storage, self.targets, request, dropped=self.dropped),
         )
 
 

@@ -26,7 +26,7 @@ from alma.retrieval.supersession import (
     validity_notes,
 )
 from alma.retrieval.tuning import TUNING
-from alma.storage.base import StorageBackend
+from alma.storage.base import Transaction
 from alma.storage.ranking import idf
 
 _IRRELEVANT = "it has too little to do with the task: its relevance of {:.2f} is below {:g}"
@@ -37,7 +37,7 @@ _WEAK = f"{_IRRELEVANT}, and what is weak was not asked for"
 class Ranker:
     """Ranks the candidates of one request."""
 
-    storage: StorageBackend
+    tx: Transaction
     request: SearchRequest
     scorer: Scorer
     relevance: RelevanceModel
@@ -45,7 +45,7 @@ class Ranker:
 
     def rank(self, pool: CandidatePool, targets: Sequence[Target], query: Query) -> Results:
         """The best of each kind, with what every slice includes."""
-        results = Results(self.storage, targets)
+        results = Results(targets)
         for record_id in pool.outside_time:
             results.drop(record_id, "time", "it is not of the time that is asked for")
         most = records_read(self.request.top_k, pool)
@@ -65,7 +65,7 @@ class Ranker:
                 room = TUNING.results_beside_duplicates * self.request.top_k
                 results.duplicates.add(duplicates_of(scored, results.dropped, most - room))
         if any(target.always for target in targets):
-            add_always_included(self.storage, results, self.scorer)
+            add_always_included(self.tx, results, self.scorer)
         return results
 
     def _best_candidates(
@@ -92,10 +92,10 @@ class Ranker:
         """The query with the weights of its words among the records of a kind."""
         if not pool.has_words:
             # Without full-text search no word is known to be rarer than another.
-            records = self.storage.size(cls, target.scope, target.where)
+            records = self.tx.size(cls, target.scope, target.where)
             return replace(query, weights=dict.fromkeys(query.terms, 1.0), records=records, known=query.terms)
         terms = query.terms.union(query.compounds)
-        records, counts = self.storage.word_counts(cls, terms, target.scope, target.where)
+        records, counts = self.tx.word_counts(cls, terms, target.scope, target.where)
         weights = {word: idf(max(records, count), count) for word, count in counts.items() if word in query.terms}
         found = frozenset(word for word, count in counts.items() if count)
         parts = (parts for whole, parts in query.compounds.items() if whole in found)
@@ -105,7 +105,7 @@ class Ranker:
         """The candidates with their records; scope and expiry are checked again, as an index only proposes."""
         records: dict[str, Record] = {}
         for target, ids in by_target(candidates).items():
-            found = self.storage.find(target.cls, target.scope, And(target.where, In(target.cls.spec.key, ids)))
+            found = self.tx.find(target.cls, target.scope, And(target.where, In(target.cls.spec.key, ids)))
             records.update((str(record.key), record) for record in found)
         for candidate in candidates:
             if candidate.id not in records:
@@ -145,7 +145,7 @@ class Ranker:
         if not self.request.keep_duplicates:
             kept = deduplicated(kept, statements, results.dropped)
         current = current_first(
-            self.storage,
+            self.tx,
             kept,
             results.targets,
             lambda record, found_by: self.scorer.record(record, {}, tuple(found_by)),
@@ -165,20 +165,20 @@ NEWEST: dict[type[Record], str] = {
 """The field by which the records of each kind are newest first."""
 
 
-def add_always_included(storage: StorageBackend, results: Results, scorer: Scorer) -> None:
+def add_always_included(tx: Transaction, results: Results, scorer: Scorer) -> None:
     """Add preferences and standing instructions: those that match the query first, then the newest."""
     request = scorer.request
     always = [target for target in results.targets if target.always]
     most = max(request.top_k, TUNING.always_included)
-    _separate_instructions(storage, results, request)
+    _separate_instructions(tx, results, request)
     for cls in dict.fromkeys(target.cls for target in always):
         items = results.instructions if cls is Memory else results.chosen[cls]
         known = {scored.key for scored in (*items, *results.chosen[cls])}
-        records = newest(storage, [target for target in always if target.cls is cls], most)
+        records = newest(tx, [target for target in always if target.cls is cls], most)
         added = [scorer.record(record, {}, ("rule",)) for record in records if str(record.key) not in known]
-        items.extend(_in_force(storage, added, results, request))
+        items.extend(_in_force(tx, added, results, request))
         kept = deduplicated(items, statements_of(items, frozenset(), request.now), results.dropped)
-        items[:] = _current_first(storage, kept, results, scorer)
+        items[:] = _current_first(tx, kept, results, scorer)
         for scored in items[most:]:
             results.drop(scored.key, "rank", "{:,} others are handed over by rule", most)
         del items[most:]
@@ -188,19 +188,19 @@ def add_always_included(storage: StorageBackend, results: Results, scorer: Score
 
 
 def instructions_in_force(
-    storage: StorageBackend, records: Sequence[Record], targets: Sequence[Target], now: datetime
+    tx: Transaction, records: Sequence[Record], targets: Sequence[Target], now: datetime
 ) -> list[Record]:
     """The instructions that hold now and are not superseded."""
-    over = _superseded(storage, records, targets)
+    over = _superseded(tx, records, targets)
     return [record for record in records if str(record.key) not in over and holds(record, now)]
 
 
-def newest(storage: StorageBackend, targets: Sequence[Target], limit: int) -> list[Record]:
+def newest(tx: Transaction, targets: Sequence[Target], limit: int) -> list[Record]:
     """The newest records of targets of one kind, each once."""
     found: dict[str, Record] = {}
     for target in targets:
         by_age = (Order(NEWEST[target.cls], "desc"),)
-        for record in storage.find(target.cls, target.scope, target.where, by_age, limit=limit):
+        for record in tx.find(target.cls, target.scope, target.where, by_age, limit=limit):
             found.setdefault(str(record.key), record)
     return sorted(found.values(), key=_age)[:limit] if len(targets) > 1 else list(found.values())
 
@@ -211,32 +211,32 @@ def _age(record: Record) -> float:
 
 
 def _current_first(
-    storage: StorageBackend, items: Sequence[ScoredRecord], results: Results, scorer: Scorer
+    tx: Transaction, items: Sequence[ScoredRecord], results: Results, scorer: Scorer
 ) -> list[ScoredRecord]:
     """The same in their order, what is no longer true behind what replaced it."""
     for scored in items:
         scored.notes = ()
     current = current_first(
-        storage, items, results.targets, lambda record, _: scorer.record(record, {}, ("rule",)), scorer.request.now
+        tx, items, results.targets, lambda record, _: scorer.record(record, {}, ("rule",)), scorer.request.now
     )
     noted = any(scored.notes for scored in current)
     return sorted(current, key=lambda scored: -scored.score) if noted else current
 
 
-def _separate_instructions(storage: StorageBackend, results: Results, request: SearchRequest) -> None:
+def _separate_instructions(tx: Transaction, results: Results, request: SearchRequest) -> None:
     """Move the standing instructions among the memories that were found into their own list."""
     found = results.chosen[Memory]
     instructions = [scored for scored in found if is_instruction(scored.record, request)]
-    results.instructions.extend(_in_force(storage, instructions, results, request))
+    results.instructions.extend(_in_force(tx, instructions, results, request))
     separate = {scored.key for scored in results.instructions}
     results.chosen[Memory] = [scored for scored in found if scored.key not in separate][: request.top_k]
 
 
 def _in_force(
-    storage: StorageBackend, items: Sequence[ScoredRecord], results: Results, request: SearchRequest
+    tx: Transaction, items: Sequence[ScoredRecord], results: Results, request: SearchRequest
 ) -> list[ScoredRecord]:
     """The items that hold now and are not superseded; the others are dropped."""
-    over = _superseded(storage, [scored.record for scored in items], results.targets)
+    over = _superseded(tx, [scored.record for scored in items], results.targets)
     kept: list[ScoredRecord] = []
     for scored in items:
         if scored.key in over:
@@ -250,15 +250,15 @@ def _in_force(
     return kept
 
 
-def _superseded(storage: StorageBackend, records: Sequence[Record], targets: Sequence[Target]) -> dict[str, str]:
+def _superseded(tx: Transaction, records: Sequence[Record], targets: Sequence[Target]) -> dict[str, str]:
     """The general memories among these records that a visible one supersedes, each with one of those."""
     ids = [str(record.key) for record in records if isinstance(record, Memory)]
-    later = successors_of(storage, ids) if ids else {}
+    later = successors_of(tx, ids) if ids else {}
     named = In("id", sorted({new for ends in later.values() for new in ends}))
     visible = {
         str(key)
         for target in targets
         if later and target.cls is Memory and target.searched
-        for (key,) in storage.values(Memory, ("id",), target.scope, And(target.where, named))
+        for (key,) in tx.values(Memory, ("id",), target.scope, And(target.where, named))
     }
     return {old: min(new & visible) for old, new in later.items() if old in ids and new & visible}

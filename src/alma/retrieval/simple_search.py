@@ -17,7 +17,7 @@ from alma.retrieval.router import SearchRequest, Target, is_instruction
 from alma.retrieval.scoring import ScoredRecord
 from alma.retrieval.supersession import current_first
 from alma.retrieval.tuning import TUNING
-from alma.storage.base import StorageBackend
+from alma.storage.base import StorageBackend, Transaction
 from alma.vectors.base import VectorIndex
 
 Mode = Literal["semantic", "keyword", "hybrid"]
@@ -30,7 +30,7 @@ def search_by_meaning(
     least = -1.0 if request.min_similarity is None else request.min_similarity
     most = request.top_k + TUNING.looked_behind
     farther = Dropped("similarity", "others are nearer in meaning, or it is less similar than was asked for")
-    with storage.snapshot():
+    with storage.snapshot() as tx:
         found = {
             target: {
                 key: cosine
@@ -39,28 +39,30 @@ def search_by_meaning(
             }
             for target in targets
         }
-        return _best(storage, found, request, "meaning", farther)
+        why_not = WhyNot(storage, list(found), request, farther)
+        return _best(tx, found, request, "meaning", why_not)
 
 
 def search_by_words(storage: StorageBackend, targets: Sequence[Target], request: SearchRequest) -> MemorySlice:
     """The general memories that share words with the query, each with its BM25 as the score."""
     most = request.top_k + TUNING.looked_behind
     fewer = Dropped("words", "it shares no word with the question, or others match it better")
-    with storage.snapshot():
+    with storage.snapshot() as tx:
         found = {
-            target: dict(storage.matching_ids(Memory, request.query, target.scope, target.where, most))
-            for target in targets
+            target: dict(tx.matching_ids(Memory, request.query, target.scope, target.where, most)) for target in targets
         }
-        return _best(storage, found, request, "words", fewer)
+        why_not = WhyNot(storage, list(found), request, fewer)
+        return _best(tx, found, request, "words", why_not)
 
 
 def newest_memories(
     storage: StorageBackend, targets: Sequence[Target], request: SearchRequest, degraded: str
 ) -> MemorySlice:
     """The newest memories of each kind inside the scope, with all preferences and standing instructions."""
-    found = {cls: _newest_of(storage, cls, targets, request) for cls in NEWEST}
     always = [target for target in targets if target.cls is Memory and target.always]
-    instructions = instructions_in_force(storage, newest(storage, always, TUNING.always_included), targets, request.now)
+    with storage.snapshot() as tx:
+        found = {cls: _newest_of(tx, cls, targets, request) for cls in NEWEST}
+        instructions = instructions_in_force(tx, newest(tx, always, TUNING.always_included), targets, request.now)
     every = [record for records in (*found.values(), instructions) for record in records]
     behind = Dropped("recency", "nothing could be searched, and others are newer")
     return MemorySlice.of(
@@ -74,34 +76,32 @@ def newest_memories(
     )
 
 
-def _newest_of(
-    storage: StorageBackend, cls: type[Record], targets: Sequence[Target], request: SearchRequest
-) -> list[Record]:
+def _newest_of(tx: Transaction, cls: type[Record], targets: Sequence[Target], request: SearchRequest) -> list[Record]:
     chosen = [target for target in targets if target.cls is cls and target.searched]
     always = any(target.always for target in chosen)
     most = max(request.top_k, TUNING.always_included) if always else request.top_k
-    records = newest(storage, chosen, most + (TUNING.always_included if cls is Memory else 0))
+    records = newest(tx, chosen, most + (TUNING.always_included if cls is Memory else 0))
     return [record for record in records if not is_instruction(record, request)][:most]
 
 
 def _best(
-    storage: StorageBackend,
+    tx: Transaction,
     found: Mapping[Target, Mapping[str, float]],
     request: SearchRequest,
     source: str,
-    behind: Dropped,
+    why_not: WhyNot,
 ) -> MemorySlice:
-    """The best of all targets, as far as the storage still shows them."""
+    """The best of all targets, as far as the snapshot shows them."""
     scored: dict[str, ScoredRecord] = {}
     for target, scores in found.items():
-        for memory in storage.find(Memory, target.scope, And(target.where, In("id", list(scores)))):
+        for memory in tx.find(Memory, target.scope, And(target.where, In("id", list(scores)))):
             score = scores[memory.id]
             similarity = score if source == "meaning" else None
             known = ScoredRecord(memory, {source: score}, (source,), similarity=similarity)
             if memory.id not in scored or scored[memory.id].score < score:
                 scored[memory.id] = known
     current = current_first(
-        storage,
+        tx,
         sorted(scored.values(), key=best_first),
         list(found),
         lambda record, by: ScoredRecord(record, {}, tuple(by)),
@@ -112,5 +112,5 @@ def _best(
         memories=[each.record for each in chosen if isinstance(each.record, Memory)],
         query=request.query,
         explanations={each.key: each.explanation() for each in chosen},
-        _why_not=WhyNot(storage, list(found), request, behind),
+        _why_not=why_not,
     )

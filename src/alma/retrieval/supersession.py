@@ -17,7 +17,7 @@ from alma.model.scope import Scope
 from alma.retrieval.router import Target
 from alma.retrieval.scoring import ScoredRecord, moment_of
 from alma.retrieval.tuning import TUNING
-from alma.storage.base import StorageBackend
+from alma.storage.base import Transaction
 from alma.text.timeexpr.vocabulary import EARLIEST
 from alma.text.tokens import terms
 
@@ -49,17 +49,17 @@ class Relations:
     contradictions: dict[str, set[str]] = field(default_factory=dict)
 
 
-def relations_of(storage: StorageBackend, cls: type[Record], ids: Iterable[str]) -> Relations:
+def relations_of(tx: Transaction, cls: type[Record], ids: Iterable[str]) -> Relations:
     """What supersedes and what contradicts these memories, visible or not; most stores have no relationships."""
     found = Relations()
-    if cls not in EDGES or not storage.values(EDGES[cls], ("id",), Scope.everywhere(), limit=1):
+    if cls not in EDGES or not tx.values(EDGES[cls], ("id",), Scope.everywhere(), limit=1):
         return found
     direct: dict[str, set[str]] = defaultdict(set)
     frontier = sorted(ids)
     for _ in range(_LONGEST_CHAIN):
         if not frontier:
             break
-        edges, frontier = _edges(storage, cls, frontier), []
+        edges, frontier = _edges(tx, cls, frontier), []
         for edge in edges:
             if edge.relationship_type == Relation.CONTRADICTS:
                 found.contradictions.setdefault(edge.from_memory_id, set()).add(edge.to_memory_id)
@@ -71,13 +71,13 @@ def relations_of(storage: StorageBackend, cls: type[Record], ids: Iterable[str])
     return found
 
 
-def successors_of(storage: StorageBackend, ids: Sequence[str]) -> Mapping[str, set[str]]:
+def successors_of(tx: Transaction, ids: Sequence[str]) -> Mapping[str, set[str]]:
     """What supersedes these general memories, directly or over others."""
-    return relations_of(storage, Memory, ids).successors
+    return relations_of(tx, Memory, ids).successors
 
 
 def current_first(
-    storage: StorageBackend,
+    tx: Transaction,
     items: Sequence[ScoredRecord],
     targets: Iterable[Target],
     scored: Callable[[Record, Sequence[str]], ScoredRecord],
@@ -92,11 +92,11 @@ def current_first(
     if not placed:
         return placed
     cls = type(placed[0].record)
-    relations = relations_of(storage, cls, [item.key for item in placed])
+    relations = relations_of(tx, cls, [item.key for item in placed])
     if not relations.successors and not relations.contradictions:
         return placed
     by_key = {item.key: item for item in placed}
-    others = _visible(storage, cls, _related(relations, by_key), targets)
+    others = _visible(tx, cls, _related(relations, by_key), targets)
     relations = _true_by_now(relations, {**others, **{key: item.record for key, item in by_key.items()}}, now)
     for old in items:
         newer = _later_than(old, relations, by_key, others)
@@ -180,14 +180,12 @@ def _related(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[s
     return sorted({other for old, found in related if old in by_key for other in found} - by_key.keys())
 
 
-def _visible(
-    storage: StorageBackend, cls: type[Record], ids: Sequence[str], targets: Iterable[Target]
-) -> dict[str, Record]:
+def _visible(tx: Transaction, cls: type[Record], ids: Sequence[str], targets: Iterable[Target]) -> dict[str, Record]:
     found: dict[str, Record] = {}
     for target in targets if ids else ():
         if target.cls is cls and target.searched:
             named = And(target.where, In("id", ids))
-            found.update((str(each.key), each) for each in storage.find(cls, target.scope, named))
+            found.update((str(each.key), each) for each in tx.find(cls, target.scope, named))
     return found
 
 
@@ -256,13 +254,13 @@ def _age(record: Record) -> datetime:
     return moment_of(record) or _LONG_AGO
 
 
-def _edges(storage: StorageBackend, cls: type[Record], ids: Sequence[str]) -> list[Edge]:
+def _edges(tx: Transaction, cls: type[Record], ids: Sequence[str]) -> list[Edge]:
     """The edges that supersede or contradict these memories; their ends are checked against the scope when read."""
     where = Or(
         And(In("to_memory_id", ids), In("relationship_type", [Relation.SUPERSEDES, Relation.CONTRADICTS])),
         And(In("from_memory_id", ids), In("relationship_type", [Relation.CONTRADICTS])),
     )
-    return list(storage.find(EDGES[cls], Scope.everywhere(), where, limit=_MOST_EDGES))
+    return list(tx.find(EDGES[cls], Scope.everywhere(), where, limit=_MOST_EDGES))
 
 
 def _all_after(old: str, direct: Mapping[str, Iterable[str]]) -> set[str]:

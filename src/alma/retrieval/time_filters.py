@@ -16,7 +16,7 @@ from alma.retrieval.candidates import Candidate, CandidatePool, by_target
 from alma.retrieval.router import SearchRequest, Target
 from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.retrieval.tuning import SCORE, TUNING
-from alma.storage.base import StorageBackend
+from alma.storage.base import Transaction
 from alma.text.timeexpr import TimeWindow, find, resolve
 from alma.text.timeexpr.normalize import normalized
 from alma.text.timeexpr.vocabulary import EARLIEST, LATEST, looks_back
@@ -81,7 +81,7 @@ class TimeFilter(NamedTuple):
         return SCORE["time_alone" if self.excludes_others else "time"]
 
 
-def time_filter(storage: StorageBackend, request: SearchRequest, targets: Iterable[Target]) -> TimeFilter:
+def time_filter(tx: Transaction, request: SearchRequest, targets: Iterable[Target]) -> TimeFilter:
     """The time range of a request; these targets are searched for the date of an event it names."""
     window = window_of(request)
     if window is None:
@@ -89,7 +89,7 @@ def time_filter(storage: StorageBackend, request: SearchRequest, targets: Iterab
     alone = _names_nothing_else(request.query, window)
     if window.anchor is None:
         return TimeFilter(window, alone)
-    dated = None if window.recurs else _dated(storage, window, targets, request.now)
+    dated = None if window.recurs else _dated(tx, window, targets, request.now)
     if dated is None:
         # The query itself may say roughly when the event was.
         return TimeFilter(window.unanchored(), named=window)
@@ -109,7 +109,7 @@ def _names_nothing_else(query: str, window: TimeWindow) -> bool:
 
 
 def propose_of_time(
-    storage: StorageBackend, pool: CandidatePool, times: TimeFilter, targets: Iterable[Target], top_k: int
+    tx: Transaction, pool: CandidatePool, times: TimeFilter, targets: Iterable[Target], top_k: int
 ) -> None:
     """Propose what happened in the time range, newest first, where that is all that is asked for."""
     if times.window is None or not times.alone:
@@ -118,7 +118,7 @@ def propose_of_time(
         newest = [Order(name, "desc") for name in MOMENTS[target.cls]]
         where = And(target.where, _happened_in(times.window, target.cls))
         most = max(TUNING.memories_of_a_time, top_k)
-        found = storage.values(target.cls, (target.cls.spec.key,), target.scope, where, newest, most)
+        found = tx.values(target.cls, (target.cls.spec.key,), target.scope, where, newest, most)
         pool.propose(target, (str(key) for (key,) in found), "time")
 
 
@@ -144,37 +144,35 @@ def add_time(memories: Sequence[Candidate], moments: Mapping[str, datetime | Non
             candidate.add("time", times.weight * times.window.share(moment))
 
 
-def apply_time(storage: StorageBackend, pool: CandidatePool, request: SearchRequest, times: TimeFilter) -> None:
+def apply_time(tx: Transaction, pool: CandidatePool, request: SearchRequest, times: TimeFilter) -> None:
     """Add the time feature to lessons and to mentions of the time, leave out the rest if only a time is asked for."""
     if times.window is not None:
         for cls in request.kinds:
             if cls is not Memory:
-                _add_to_lessons(storage, pool.of(cls), times, times.window)
+                _add_to_lessons(tx, pool.of(cls), times, times.window)
     if times.alone or times.named is not None:
-        _add_to_mentions(storage, pool, times, request.now)
+        _add_to_mentions(tx, pool, times, request.now)
     if times.excludes_others:
         pool.keep_those_of_the_time()
 
 
-def _add_to_lessons(
-    storage: StorageBackend, lessons: Iterable[Candidate], times: TimeFilter, window: TimeWindow
-) -> None:
+def _add_to_lessons(tx: Transaction, lessons: Iterable[Candidate], times: TimeFilter, window: TimeWindow) -> None:
     known = {(each.target, each.id): each for each in lessons}
     for target, ids in by_target(known.values()).items():
         names = (target.cls.spec.key, *MOMENTS[target.cls])
-        for key, *moments in storage.values(target.cls, names, target.scope, In(target.cls.spec.key, ids)):
+        for key, *moments in tx.values(target.cls, names, target.scope, In(target.cls.spec.key, ids)):
             shares = [window.share(moment) for moment in moments if moment is not None and window.holds(moment)]
             if shares:
                 known[target, str(key)].add("time", times.weight * max(shares))
 
 
-def _add_to_mentions(storage: StorageBackend, pool: CandidatePool, times: TimeFilter, now: datetime) -> None:
+def _add_to_mentions(tx: Transaction, pool: CandidatePool, times: TimeFilter, now: datetime) -> None:
     """A memory of another day that mentions the time range belongs to it: "we launch on 25 November"."""
     others = [each for each in pool.of(Memory) if "time" not in each.terms][: TUNING.memories_of_a_time]
     known = {each.id: each for each in others}
     for target, ids in by_target(others).items():
         names = ("id", "content", *MOMENTS[Memory])
-        for key, content, event_time, created_at in storage.values(Memory, names, target.scope, In("id", ids)):
+        for key, content, event_time, created_at in tx.values(Memory, names, target.scope, In("id", ids)):
             if _mentions(content, event_time or created_at, times, now):
                 known[key].add("time", SCORE["time"])
                 if times.alone:
@@ -193,11 +191,11 @@ def _mentions(content: str, moment: datetime, times: TimeFilter, now: datetime) 
     return any(start <= each.start and each.end <= end for each in mentioned for start, end in spans)
 
 
-def _dated(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target], now: datetime) -> TimeFilter | None:
+def _dated(tx: Transaction, window: TimeWindow, targets: Iterable[Target], now: datetime) -> TimeFilter | None:
     """The range beside an event, and up to the one that ends it, as memories date them."""
     targets = sorted(targets, key=lambda target: target.cls is not Memory)
-    begun = _event(storage, window, targets)
-    ended = _event(storage, replace(window, anchor=window.then), targets) if window.then else None
+    begun = _event(tx, window, targets)
+    ended = _event(tx, replace(window, anchor=window.then), targets) if window.then else None
     if begun is None:
         return ended and TimeFilter(TimeWindow(EARLIEST, ended.moment, window.phrase))
     dated = window.anchored(begun.moment, now)
@@ -214,7 +212,7 @@ class _Event(NamedTuple):
     is_sure: bool
 
 
-def _event(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target]) -> _Event | None:
+def _event(tx: Transaction, window: TimeWindow, targets: Iterable[Target]) -> _Event | None:
     """The event of a time range, as the best matching memory dates it; a lesson must have all its words.
 
     A memory that says what is to be done before the event is not the event.
@@ -225,8 +223,8 @@ def _event(storage: StorageBackend, window: TimeWindow, targets: Iterable[Target
         if window.event_within is not None:
             where = And(where, _happened_in(TimeWindow(*window.event_within, window.phrase), target.cls))
         most = TUNING.event_matches
-        best = [key for key, _ in storage.matching_ids(target.cls, window.anchor or "", target.scope, where, most)]
-        found = storage.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ()
+        best = [key for key, _ in tx.matching_ids(target.cls, window.anchor or "", target.scope, where, most)]
+        found = tx.find(target.cls, target.scope, In(target.cls.spec.key, best)) if best else ()
         events = (record for record in found if not window.is_told_by(record.text()))
         record = min(events, key=lambda record: best.index(str(record.key)), default=None)
         if record is None:

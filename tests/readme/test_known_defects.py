@@ -4,7 +4,7 @@ Shown here, end to end; the rest where it belongs:
 
 * nothing learned is ever retrieved: `test_documented_flows.py`, the quick start;
 * scope is applied after a global top-k: the contracts of stores and indexes,
-  `test_a_small_agent_beside_a_large_one_finds_all_of_its_own`, and
+  `test_an_agent_with_few_records_finds_all_of_them_beside_one_with_many`, and
   `tests/learning/test_protocol.py::TestScopes::test_an_agent_next_to_a_big_one_finds_its_own`;
 * `learn()` does not enforce scope: `TestScopes::test_a_forbidden_domain_is_refused_and_audited`;
 * ten equal successes make many heuristics: `tests/learning/test_protocol.py`,

@@ -258,7 +258,7 @@ def _form(schema: Schema) -> Form:
             return Form.TEXT if "enum" in schema else Form.JSON
 
 
-# ---------------------------------------------------------------------- as Typer has it
+# ---------------------------------------------------------------------- parameters for Typer
 
 _TYPES: dict[Form, Any] = {Form.NUMBER: float, Form.WHOLE: int, Form.FLAG: bool}
 

@@ -196,7 +196,7 @@ def _print_purged(result: Json, request: Json) -> None:
     say(f"{result['purged']} deleted for good")
 
 
-# ---------------------------------------------------------------------- anything else
+# ---------------------------------------------------------------------- other results
 
 
 def _print_any(result: Json, request: Json) -> None:

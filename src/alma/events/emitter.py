@@ -189,7 +189,7 @@ class EventEmitter(Closeable):
             "alma-events", _call, queue_size
         )
 
-    # ------------------------------------------------------------------ subscribing
+    # ------------------------------------------------------------------ subscriptions
 
     def subscribe(self, event_type: Types, handler: Handler, *, background: bool = False) -> Unsubscribe:
         """Call the handler for events of these types; returns a function that unsubscribes it."""
@@ -236,7 +236,7 @@ class EventEmitter(Closeable):
             self._listen()
             return len(self._subscriptions) < before
 
-    # ------------------------------------------------------------------ where events come from
+    # ------------------------------------------------------------------ sources of events
 
     def watch(self, storage: RecordStore) -> Unsubscribe:
         """Emit an event for every change committed through this store; returns a function that stops it.
@@ -270,7 +270,7 @@ class EventEmitter(Closeable):
         for change in changes:
             self.emit(MemoryEvent.of(change))
 
-    # ------------------------------------------------------------------ telling
+    # ------------------------------------------------------------------ delivery
 
     def emit(self, event: MemoryEvent) -> None:
         """Call the subscribers of an event."""
@@ -311,7 +311,7 @@ def _call(item: tuple[_Subscription, MemoryEvent]) -> None:
         result = subscription.handler(event)
         if inspect.iscoroutine(result):
             _finish(result, subscription.loop)
-    except Exception:  # noqa: BLE001 - what a handler does must not reach the writer
+    except Exception:  # noqa: BLE001 - errors of a handler must not reach the writer
         _log.exception("a handler of events failed", extra={"event_id": event.id, "event_type": str(event.event_type)})
 
 

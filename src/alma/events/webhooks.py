@@ -240,7 +240,7 @@ class StoredEndpoint:
         self._wake()
         self._thread.join(max(0.1, deadline - time.monotonic()))
 
-    # ------------------------------------------------------------------ working
+    # ------------------------------------------------------------------ delivery threads
 
     def _wake(self) -> None:
         with self._changed:
@@ -340,7 +340,7 @@ def _where(config: WebhookConfig) -> dict[str, str | None]:
     return {"host": urlsplit(config.url).hostname}
 
 
-# ---------------------------------------------------------------------- from a mark to an event
+# ---------------------------------------------------------------------- events of outbox marks
 
 _TYPE_OF = {
     ChangeType.CREATED: MemoryEventType.CREATED,

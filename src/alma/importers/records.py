@@ -63,7 +63,7 @@ def _written(text: str) -> datetime:
 
 
 def _since_epoch(number: float) -> datetime:
-    """Seconds, milliseconds or microseconds since 1970, told apart by their size."""
+    """Seconds, milliseconds or microseconds since 1970, distinguished by their size."""
     if abs(number) >= _MICROSECONDS_FROM:
         number /= 1e6
     elif abs(number) >= _MILLISECONDS_FROM:
@@ -344,7 +344,7 @@ def _spelled(relation: str) -> str:
 def entity_items(
     importer: Importer, source: str, relation: str, target: str, options: ImportOptions
 ) -> Iterator[Found]:
-    """A relation with its two entities, which nothing else describes."""
+    """A relation with its two entities, which have no other description."""
     yield entity_memory(importer, source, options)
     yield entity_memory(importer, target, options)
     yield relation_item(importer, source, relation, target)

@@ -97,7 +97,7 @@ class Service(Closeable):
         try:
             limiter = await self._limiter(request.name, arguments)
             answer = await self._in_thread(lambda: self._answer(work, request.name, arguments), limiter)
-        except Exception as exc:  # noqa: BLE001 - whatever happened, the client is told in words
+        except Exception as exc:  # noqa: BLE001 - the client gets every error as a message
             return error_result(exc)
         finally:
             work.abandoned.set()
@@ -179,7 +179,7 @@ class Service(Closeable):
         )
         return types.CompleteResult(completion=completion)
 
-    # ------------------------------------------------------------------ who asks, and where it is done
+    # ------------------------------------------------------------------ callers and threads
 
     def grant_of(self, context: Context) -> Grant:
         """The caller's grant, limited to the project that is served."""

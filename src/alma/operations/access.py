@@ -122,7 +122,7 @@ class Caller:
             raise PermissionDeniedError("this is about one user: name it with user_id, or use a key for that user")
         return user
 
-    # ------------------------------------------------------------------ what is inside
+    # ------------------------------------------------------------------ scopes
 
     @property
     def store(self) -> ALMA:
@@ -173,7 +173,7 @@ class Caller:
             user_agent=self._user_agent,
         )
 
-    # ------------------------------------------------------------------ inside of it
+    # ------------------------------------------------------------------ checks
 
     @cached_property
     def _one_user(self) -> str | None:

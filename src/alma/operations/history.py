@@ -259,7 +259,7 @@ _OF_USER = "The user whose preferences are meant; preferences belong to no proje
 
 
 def _put_away(caller: Caller, project_id: str | None, user_id: str | None) -> tuple[Scope, type[Record] | None]:
-    """The part of the archive that is meant: a project's, or the preferences of a user."""
+    """The part of the archive: of a project, or the preferences of a user."""
     if user_id is None:
         return caller.scope(project_id), None
     return Scope(user_id=caller.required_user(user_id)), UserPreference

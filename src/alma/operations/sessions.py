@@ -203,7 +203,7 @@ def release_memories(caller: Caller, request: ReleaseMemories) -> Released:
     return Released(released=gone)
 
 
-# ---------------------------------------------------------------------- handing over
+# ---------------------------------------------------------------------- handoffs
 
 
 class CreateHandoff(SessionId):

@@ -87,7 +87,7 @@ def get_project_stats(caller: Caller, request: StatsOfProject) -> ProjectCounts:
     return ProjectCounts(stats=caller.store.projects.stats(caller.memory(request.project_id).project_id))
 
 
-# ---------------------------------------------------------------------- people
+# ---------------------------------------------------------------------- users
 
 
 class CreateUser(Input):

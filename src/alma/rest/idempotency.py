@@ -97,7 +97,7 @@ class Idempotency:
             headers={"Retry-After": "1"},
         )
 
-    # ------------------------------------------------------------------ what was response before
+    # ------------------------------------------------------------------ stored responses
 
     def _stored_response(self, found: KeptAnswer, request: IdempotentRequest) -> StoredResponse | None:
         if found.expires_at <= clock.now():
@@ -133,7 +133,7 @@ class Idempotency:
             wait = min(0.5, wait * 1.5)
             yield
 
-    # ------------------------------------------------------------------ doing it
+    # ------------------------------------------------------------------ execution
 
     def _execute(
         self, request: IdempotentRequest, work: Callable[[], StoredResponse], ended: str | None

@@ -113,7 +113,7 @@ class Middleware:
             return
         await _Passage(self, scope, receive, send).run()
 
-    # ------------------------------------------------------------------ who is let in
+    # ------------------------------------------------------------------ authentication
 
     async def grant(self, scope: Scope, headers: Headers) -> Grant:
         """The caller's grant, or an HTTP error."""
@@ -175,7 +175,7 @@ class Middleware:
         if seconds is not None:
             raise HttpError(429, f"too many requests: try again in {seconds} s", headers={"Retry-After": str(seconds)})
 
-    # ------------------------------------------------------------------ what the passage needs
+    # ------------------------------------------------------------------ helpers
 
     @property
     def options(self) -> ServiceOptions:
@@ -274,7 +274,7 @@ class _Passage:
         limit = self._gate.options.max_body_bytes
         return HttpError(413, f"the body is too large: at most {limit:,} bytes", headers={"Connection": "close"})
 
-    # ------------------------------------------------------------------ the answer
+    # ------------------------------------------------------------------ the response
 
     async def _send_guarded(self, message: Message) -> None:
         if message["type"] == "http.response.start":

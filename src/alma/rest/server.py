@@ -31,7 +31,7 @@ from alma.rest.service import Service
 from alma.serving.server import Server, address_of_socket, listen, server_config, throttled_logging
 
 try:
-    import httptools  # noqa: F401 - needed below, and told of here
+    import httptools  # noqa: F401 - a missing package is reported here
     import prometheus_client  # noqa: F401
     import uvicorn
     from fastapi import FastAPI
@@ -143,7 +143,7 @@ class _Server(Server):
                 signal.signal(each, handler)
 
 
-# ---------------------------------------------------------------------- what the application is made of
+# ---------------------------------------------------------------------- parts of the application
 
 
 def _add_operations(app: FastAPI, service: Service, known: Sequence[Route]) -> None:

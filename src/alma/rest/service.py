@@ -119,7 +119,7 @@ class Service:
         expected = request.headers.get("if-match") if route.takes_if_match else None
         return perform(arguments) if expected is None else if_match(expected, arguments, perform)
 
-    # ------------------------------------------------------------------ what is no operation
+    # ------------------------------------------------------------------ other routes
 
     async def events(self, request: Request) -> Response:
         """The event stream."""

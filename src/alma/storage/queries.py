@@ -402,7 +402,7 @@ def _require_readable(spec: RecordSpec, names: tuple[str, ...]) -> None:
         if name == TEXT_LENGTH:
             _searchable(spec)
         elif spec.field(name).name not in spec.stored_names:
-            raise ValidationError(spec.kind, name, name, "stands beside the record and cannot be read alone")
+            raise ValidationError(spec.kind, name, name, "is stored outside of the record and cannot be read alone")
 
 
 def _checked_limit(limit: int | None) -> int | None:

@@ -1,11 +1,11 @@
-"""What an adapter is tested with: the contract suites, builders, and Hypothesis strategies; shipped for third parties.
+"""Test suites for adapters: contracts, builders of records and Hypothesis strategies; third parties can use them.
 
 Needs pytest and hypothesis, which the `dev` extra installs.
 """
 
 import pytest
 
-# So that a failing assertion of a suite explains itself, as those of a test file do.
+# Failing assertions of a suite show their values, as those in test files do.
 pytest.register_assert_rewrite(
     "alma.testing.storage_contract",
     "alma.testing.vector_contract",

@@ -1,4 +1,4 @@
-"""Builders: a valid record of a kind with only what a test cares about spelled out."""
+"""Builders of valid records, and constants and errors that the contract suites share."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
 class Oops(Exception):
-    """Thrown by tests in the middle of a transaction."""
+    """Raised by tests inside a transaction."""
 
 
 def a_heuristic(**values: Any) -> Heuristic:

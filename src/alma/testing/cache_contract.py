@@ -1,4 +1,4 @@
-"""The cache contract as tests: a cache keeps its promise when a subclass with a `cache` fixture passes.
+"""The cache contract as tests: subclass the suite and add a `cache` fixture.
 
 class TestMyCache(CacheContract):
     @pytest.fixture
@@ -32,7 +32,7 @@ _PATIENCE_SECONDS = 10.0
 
 
 def a_slice(text: str = "the build moved") -> MemorySlice:
-    """A slice with a memory of every kind and everything that can be said of it."""
+    """A slice with a memory of every kind and values in all fields."""
     memory = make.a_memory(content=text, tags=["a", "ä"], embedding=[0.1, -2.5, 0, 1e-30], event_time=NOON)
     heuristic = make.a_heuristic(strategy=text, metadata={"deep": [1, {"x": None}]}, confidence=1 / 3)
     explanation = Explanation("memory", memory.id, 0.7, {"meaning": 0.6, "recency": 0.1}, ("meaning", "words"))
@@ -53,9 +53,9 @@ def a_slice(text: str = "the build moved") -> MemorySlice:
 
 
 class ForgetfulCacheContract:
-    """What every cache promises, even one that remembers nothing."""
+    """The contract of every cache, even one that stores nothing."""
 
-    def test_what_was_never_put_is_not_there(self, cache: CacheBackend) -> None:
+    def test_an_unknown_key_is_a_miss(self, cache: CacheBackend) -> None:
         assert cache.get("q", "g") is None
 
     def test_a_slice_is_never_given_for_another_generation(self, cache: CacheBackend) -> None:
@@ -74,14 +74,14 @@ class ForgetfulCacheContract:
         cache.put("q", "g", a_slice(), seconds)
         assert cache.get("q", "g") is None
 
-    def test_everything_is_forgotten_on_demand(self, cache: CacheBackend) -> None:
+    def test_clear_removes_everything(self, cache: CacheBackend) -> None:
         for key in ("a", "b"):
             cache.put(key, "g", a_slice(), 60)
         cache.clear()
         assert cache.get("a", "g") is cache.get("b", "g") is None
         assert cache.stats().entries == 0
 
-    def test_what_is_not_there_counts_as_a_miss(self, cache: CacheBackend) -> None:
+    def test_a_lookup_without_result_counts_as_a_miss(self, cache: CacheBackend) -> None:
         before = cache.stats()
         cache.get("q", "g")
         after = cache.stats()
@@ -101,7 +101,7 @@ class ForgetfulCacheContract:
 
 
 class CacheContract(ForgetfulCacheContract):
-    """What a cache promises that remembers."""
+    """The contract of caches that store results."""
 
     def test_a_slice_comes_back_as_it_was_put(self, cache: CacheBackend) -> None:
         found = a_slice()
@@ -113,7 +113,7 @@ class CacheContract(ForgetfulCacheContract):
         assert kept.to_prompt() == found.to_prompt()
         assert kept.explain() == found.explain()
 
-    def test_what_a_caller_does_with_a_slice_is_not_remembered(self, cache: CacheBackend) -> None:
+    def test_changes_of_a_returned_slice_do_not_reach_the_cache(self, cache: CacheBackend) -> None:
         put, untouched = a_slice(), a_slice().heuristics[0].metadata
         assert put.outcomes[0].metadata == {}
         cache.put("q", "g", put, 60)
@@ -146,7 +146,7 @@ class CacheContract(ForgetfulCacheContract):
         cache.put("q", "g", second, 60)
         assert cache.get("q", "g") == second
 
-    def test_a_slice_goes_when_its_time_is_over(self, cache: CacheBackend) -> None:
+    def test_a_slice_expires(self, cache: CacheBackend) -> None:
         cache.put("q", "g", a_slice(), 0.05)
         assert any(cache.get("q", "g") is None for _ in _patiently())
 
@@ -154,7 +154,7 @@ class CacheContract(ForgetfulCacheContract):
         cache.put("q", "g", MemorySlice(), float("inf"))
         assert cache.get("q", "g") == MemorySlice()
 
-    def test_what_is_there_is_counted(self, cache: CacheBackend) -> None:
+    def test_entries_are_counted(self, cache: CacheBackend) -> None:
         before = cache.stats()
         for key in ("a", "b"):
             cache.put(key, "g", MemorySlice(), 60)
@@ -172,7 +172,7 @@ class CacheContract(ForgetfulCacheContract):
             HealthCheck.function_scoped_fixture,
             HealthCheck.too_slow,
             HealthCheck.data_too_large,
-            # One test, several caches.
+            # One test uses several caches.
             HealthCheck.differing_executors,
         ],
     )
@@ -194,7 +194,7 @@ class CacheContract(ForgetfulCacheContract):
 
 
 def _patiently() -> Iterator[None]:
-    """Again and again, until it has taken too long."""
+    """Repeat until the timeout."""
     end = time.monotonic() + _PATIENCE_SECONDS
     while time.monotonic() < end:
         yield

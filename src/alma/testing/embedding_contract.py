@@ -1,4 +1,4 @@
-"""The embedding contract as tests: a provider keeps its promise when a subclass with an `embedder` fixture passes.
+"""The embedding contract as tests: subclass the suite and add an `embedder` fixture.
 
 class TestMyProvider(EmbeddingContract):
     @pytest.fixture
@@ -21,12 +21,12 @@ from alma.model.vector import Vector
 
 SHORT = "validate the form field by field"
 TEXTS = (SHORT, "deploy on Fridays only with a rollback plan", "日本語のテスト", "naïve café", "a", "!?", SHORT.upper())
-# A suite for a model that reads more than this at once overrides `long_text`.
+# Override `long_text` for a model with a longer window.
 LONG = " ".join(f"In chapter {i} the tester finds another reason to wait for the server." for i in range(250))
 
 
 class EmbeddingContract:
-    """Everything a provider of embeddings promises."""
+    """The contract of embedding providers."""
 
     long_text = LONG
 
@@ -51,7 +51,7 @@ class EmbeddingContract:
             for one, other in zip(vectors, alone, strict=True):
                 assert _cosine(one, other) == pytest.approx(1, abs=1e-5)
 
-    def test_different_texts_have_different_vectors_in_the_order_asked_for(self, embedder: EmbeddingProvider) -> None:
+    def test_different_texts_have_different_vectors_in_the_given_order(self, embedder: EmbeddingProvider) -> None:
         forwards = embedder.encode_batch(TEXTS[:4])
         assert len(set(forwards)) == 4
         assert embedder.encode_batch(TEXTS[3::-1]) == forwards[::-1]
@@ -78,12 +78,12 @@ class EmbeddingContract:
         assert _cosine(embedder.encode(self.long_text), mean) == pytest.approx(1, abs=1e-3)
 
     @pytest.mark.parametrize("text", ["", "  \n\t", None, 7, b"bytes", "\ud800", "a\x00b"])
-    def test_what_is_no_text_is_refused(self, embedder: EmbeddingProvider, text: Any) -> None:
+    def test_values_other_than_text_are_refused(self, embedder: EmbeddingProvider, text: Any) -> None:
         for call in (embedder.encode, lambda each: embedder.encode_batch([SHORT, each])):
             with pytest.raises(ValidationError, match=r"embedding\.text must"):
                 call(text)
 
-    def test_a_single_text_is_no_batch(self, embedder: EmbeddingProvider) -> None:
+    def test_a_single_text_is_refused_as_a_batch(self, embedder: EmbeddingProvider) -> None:
         with pytest.raises(ValidationError, match="must be a list of texts"):
             embedder.encode_batch(SHORT)
 

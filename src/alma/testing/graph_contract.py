@@ -1,4 +1,4 @@
-"""The graph contract as tests: a graph store keeps its promise when a subclass with a `graph` fixture passes.
+"""The graph contract as tests: subclass the suite and add a `graph` fixture.
 
 class TestMyGraph(GraphContract):
     @pytest.fixture
@@ -27,7 +27,7 @@ Another = Callable[..., GraphStore]
 
 
 def people(graph: GraphStore, *names: str) -> list[str]:
-    """People with these names, each under the name as id."""
+    """People with these names; the name is also the id."""
     return [graph.add_entity(Entity(name, name, "person")) for name in names]
 
 
@@ -42,7 +42,7 @@ def ids(result: GraphResult) -> list[str]:
 
 
 class GraphContract:
-    """What every graph store promises."""
+    """The contract of every graph store."""
 
     # ------------------------------------------------------------------ entities
 
@@ -51,7 +51,7 @@ class GraphContract:
         assert graph.add_entity(alice) == "e1"
         assert graph.get_entity("e1") == alice
 
-    def test_what_was_never_added_is_not_there(self, graph: GraphStore) -> None:
+    def test_an_unknown_entity_is_not_found(self, graph: GraphStore) -> None:
         assert graph.get_entity("nobody") is None
         assert graph.get_entities(["nobody"]) == []
         assert graph.find_entities("nobody") == []
@@ -59,7 +59,7 @@ class GraphContract:
         assert not graph.traverse("nobody")
         assert not graph.query(GraphQuery(["nobody"]))
 
-    def test_entities_come_in_the_order_asked_for_each_once(self, graph: GraphStore) -> None:
+    def test_entities_come_in_the_given_order_each_once(self, graph: GraphStore) -> None:
         people(graph, "a", "b", "c")
         assert [e.id for e in graph.get_entities(["c", "nobody", "a", "c"])] == ["c", "a"]
 
@@ -109,7 +109,7 @@ class GraphContract:
         assert [e.id for e in graph.find_entities(name)] == [name]
         assert [r.id for r in graph.get_relationships("other")] == [name]
 
-    # ------------------------------------------------------------------ finding
+    # ------------------------------------------------------------------ search
 
     def test_a_name_is_found_whole_first_then_by_its_words(self, graph: GraphStore) -> None:
         for name in ("Acme Corporation Holding", "acme", "Acme Labs", "Beta Labs"):
@@ -125,7 +125,7 @@ class GraphContract:
         assert [e.id for e in graph.find_entities("a", "person")] == ["a"]
         assert len(graph.find_entities()) == 3
 
-    def test_no_more_are_found_than_asked_for(self, graph: GraphStore) -> None:
+    def test_a_limit_is_respected(self, graph: GraphStore) -> None:
         people(graph, *"abcde")
         assert [e.id for e in graph.find_entities(limit=2)] == ["a", "b"]
         assert graph.find_entities(limit=0) == []
@@ -202,7 +202,7 @@ class GraphContract:
         with pytest.raises(ValidationError, match="direction"):
             graph.get_relationships("a", "sideways")
 
-    # ------------------------------------------------------------------ deleting
+    # ------------------------------------------------------------------ deletion
 
     def test_deleting_an_entity_takes_its_edges_and_its_ids_along(self, graph: GraphStore) -> None:
         people(graph, "a", "b", "c")
@@ -230,7 +230,7 @@ class GraphContract:
         link(graph, "a", "b")
         assert len(graph.get_relationships("b")) == 1
 
-    # ------------------------------------------------------------------ going from one to the next
+    # ------------------------------------------------------------------ traversal
 
     def test_a_walk_gives_what_is_near_first_with_the_way_there(self, graph: GraphStore) -> None:
         people(graph, *"abcdx")
@@ -343,7 +343,7 @@ class GraphContract:
 
 
 class SharedGraphContract:
-    """What a graph store promises whose graphs several processes share."""
+    """The contract of graph stores that several processes share."""
 
     def test_what_one_adds_the_other_sees(self, graph: GraphStore, another: Another) -> None:
         with another() as other:

@@ -1,4 +1,4 @@
-"""Hypothesis strategies made from the records' own descriptions: any record, and predicates, orders that fit it."""
+"""Hypothesis strategies derived from the field specs: records, and predicates and orders for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _INT64 = 1 << 63
 
 
 def texts(field: FieldSpec | None = None) -> SearchStrategy[str]:
-    """Any text a field takes: every script, quotes, SQL, control characters; no NUL and no lone surrogate."""
+    """Any valid text: every script, quotes, SQL, control characters; no NUL and no lone surrogate."""
     rules = () if field is None else field.rules
     longest = min([_LONGEST_TRIED, *(rule.characters for rule in rules if isinstance(rule, MaxLength))])
     plain = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00"), max_size=longest)
@@ -33,7 +33,7 @@ def texts(field: FieldSpec | None = None) -> SearchStrategy[str]:
 
 
 def timestamps() -> SearchStrategy[datetime]:
-    """Any instant, as records hold it."""
+    """Any time that a record can have."""
     return st.datetimes(min_value=datetime(2, 1, 1), max_value=datetime(9998, 1, 1)).map(  # noqa: DTZ001
         lambda moment: moment.replace(tzinfo=UTC, fold=0)
     )
@@ -59,7 +59,7 @@ def vectors(dims: int) -> SearchStrategy[Vector]:
 
 
 def records(cls: type[T], dims: int = 4, **fixed: SearchStrategy[Any]) -> SearchStrategy[T]:
-    """Any record of a kind; `fixed` says where some of its values come from instead."""
+    """Any record of a kind; `fixed` are strategies for some of its fields."""
     fields = {field.name: _values(field, dims) for field in cls.spec.primary if field.name not in fixed}
     if cls.spec.numbered:
         fields[cls.spec.key] = st.none()
@@ -69,7 +69,7 @@ def records(cls: type[T], dims: int = 4, **fixed: SearchStrategy[Any]) -> Search
 
 
 def predicates(spec: RecordSpec, known: list[Record]) -> SearchStrategy[Predicate]:
-    """Predicates over a kind, most of them with values that some known record has."""
+    """Predicates over a kind, most of them with values of known records."""
     simple = st.sampled_from([field for field in spec.primary if field.type is not FieldType.VECTOR]).flatmap(
         lambda field: _condition(field, known)
     )
@@ -138,7 +138,7 @@ def _condition(field: FieldSpec, known: list[Record]) -> SearchStrategy[Predicat
 
 
 def _places(document: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """The keys under which a document has each of its texts, numbers, truths and nulls."""
+    """The paths of all texts, numbers, booleans and nulls in a document."""
     if isinstance(document, dict):
         for key, value in document.items():
             yield from _places(value, (*path, key))
@@ -149,7 +149,7 @@ def _places(document: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
 
 
 def _plain_values(field: FieldSpec) -> SearchStrategy[Any]:
-    """Values of the field's type, within its rules or not: a question may ask for what no record can hold."""
+    """Values of the field's type; a query may also have values that are invalid in a record."""
     if field.type is FieldType.TEXT:
         return texts()
     return _required_values(field, dims=1)

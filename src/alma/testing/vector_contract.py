@@ -1,4 +1,4 @@
-"""The contract of vector indexes as tests: an index keeps its promise when a subclass with two fixtures passes.
+"""The contract of vector indexes as tests: subclass the suite and add two fixtures.
 
 class TestMyIndex(VectorContract):
     @pytest.fixture
@@ -41,7 +41,7 @@ def ids(found: list[Nearest]) -> list[str]:
 
 
 class VectorContract:
-    """Everything a vector index promises."""
+    """The contract of vector indexes."""
 
     def test_nothing_is_found_where_nothing_is(self, index: VectorIndex) -> None:
         assert index.search(Heuristic, EAST, EVERYWHERE) == []
@@ -86,7 +86,7 @@ class VectorContract:
 
     # ------------------------------------------------------------------ scope
 
-    def test_a_small_agent_beside_a_large_one_finds_all_of_its_own(
+    def test_an_agent_with_few_records_finds_all_of_them_beside_one_with_many(
         self, storage: StorageBackend, index: VectorIndex
     ) -> None:
         crowd = [make.a_heuristic(agent="big", embedding=[1, 0, 0, n / 1000]) for n in range(500)]
@@ -116,7 +116,7 @@ class VectorContract:
         storage.save(make.a_memory(id="tagged", tags=["x"], embedding=NORTH))
         assert ids(index.search(Memory, EAST, SHOP, Has("tags", "x"))) == ["tagged"]
 
-    # ------------------------------------------------------------------ never behind
+    # ------------------------------------------------------------------ consistency with the store
 
     def test_every_commit_is_seen_at_once(self, storage: StorageBackend, index: VectorIndex) -> None:
         heuristic = make.a_heuristic(id="h", confidence=0.5, embedding=EAST)
@@ -174,7 +174,7 @@ class VectorContract:
         storage.put_passages(Heuristic, {"book": [UP]})
         assert index.search(Heuristic, EAST, SHOP, limit=1) == [("book", 0.0)]
 
-    # ------------------------------------------------------------------ questions, threads, the end
+    # ------------------------------------------------------------------ queries, threads, close
 
     @pytest.mark.parametrize("vector", ["abcd", [1, 2, 3], [float("nan")] * 4, [], None])
     def test_what_is_no_vector_of_the_model_is_refused(self, index: VectorIndex, vector: Any) -> None:

@@ -129,7 +129,7 @@ class Arrival:
             tx, cls.spec, {key: (record, record) for key, record in ready.items()}, entries, () if telling else ready
         )
 
-    # ------------------------------------------------------------------ records that are there
+    # ------------------------------------------------------------------ existing records
 
     def _change(
         self,

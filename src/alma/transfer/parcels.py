@@ -121,7 +121,7 @@ STAYING: tuple[type[Record], ...] = (ApiKey, KeptAnswer)
 TRAVELLING: tuple[type[Record], ...] = tuple(cls for cls in KINDS if not cls.spec.append_only and cls not in STAYING)
 
 
-# ---------------------------------------------------------------------- what belongs to a scope
+# ---------------------------------------------------------------------- records of a scope
 
 
 def belonging(spec: RecordSpec, scope: Scope) -> Predicate | None:
@@ -168,7 +168,7 @@ def _belongs(tx: Transaction, cls: type[Record], key: str, scope: Scope) -> bool
     return where is not None and tx.count(cls, EVERYWHERE, And(Compare(cls.spec.key, "eq", key), where)) > 0
 
 
-# ---------------------------------------------------------------------- what travels with a record
+# ---------------------------------------------------------------------- data of a record
 
 
 def _packed(

@@ -1,4 +1,4 @@
-"""The storage contract as tests: a store keeps its promise when a subclass with a `storage` fixture passes.
+"""The storage contract as tests: subclass the suite and add a `storage` fixture.
 
 class TestMyStore(StorageContract):
     @pytest.fixture
@@ -51,4 +51,4 @@ class StorageContract(
     ChainContract,
     NamedMethodsContract,
 ):
-    """Everything a store promises."""
+    """The contract of every store."""

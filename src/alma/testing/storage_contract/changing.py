@@ -29,7 +29,7 @@ from alma.testing.builders import EVERYWHERE, NOON, SHOP
 class ChangingContract:
     """Updates, counters and deletion."""
 
-    def test_named_fields_are_changed_and_the_rest_stays(self, storage: StorageBackend) -> None:
+    def test_update_changes_only_the_named_fields(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic(embedding=[1, 0, 0, 0])
         storage.save(heuristic)
         changed = storage.update(Heuristic, heuristic.id, {"confidence": 0.75, "strategy": "other"}, SHOP)
@@ -41,7 +41,7 @@ class ChangingContract:
         earlier = NOON - timedelta(hours=1)
         memory = make.a_memory(id="m", created_at=earlier - timedelta(days=1), updated_at=NOON)
         storage.save(memory)
-        # A clock that was set back.
+        # The clock was set back.
         changed = storage.update(Memory, "m", {"content": "changed", "updated_at": earlier}, EVERYWHERE)
         assert changed is not None
         assert changed.updated_at > NOON
@@ -51,7 +51,7 @@ class ChangingContract:
         assert stored is not None
         assert (stored.content, stored.updated_at > changed.updated_at) == ("saved", True)
 
-    def test_nobody_changes_what_is_stored_by_changing_what_a_record_holds(self, storage: StorageBackend) -> None:
+    def test_changes_of_a_returned_record_do_not_reach_the_store(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic(metadata={"seen": {"in": ["May"]}})
         storage.save(heuristic)
         heuristic.metadata["seen"]["in"].append("June")
@@ -63,9 +63,7 @@ class ChangingContract:
         storage.require(Heuristic, empty.id, SHOP).metadata["seen"] = "July"
         assert storage.require(Heuristic, empty.id, SHOP).metadata == {}
 
-    def test_locked_records_come_in_the_order_asked_for_and_from_inside_the_scope(
-        self, storage: StorageBackend
-    ) -> None:
+    def test_locked_records_come_in_the_given_order_from_inside_the_scope(self, storage: StorageBackend) -> None:
         first, second, other = make.a_heuristic(), make.a_heuristic(), make.a_heuristic(project_id="office")
         storage.save_many([first, second, other])
         with storage.transaction() as tx:
@@ -90,7 +88,7 @@ class ChangingContract:
         assert storage.get(Heuristic, heuristic.id, SHOP) == heuristic
         assert len(storage.history(Heuristic, heuristic.id, SHOP)) == 1
 
-    def test_what_is_added_after_it_was_deleted_goes_on_with_its_history(self, storage: StorageBackend) -> None:
+    def test_a_record_added_after_its_deletion_continues_its_history(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()
         for _ in range(2):
             storage.write(lambda tx: tx.add(heuristic))
@@ -98,7 +96,7 @@ class ChangingContract:
         changes = [str(each.change_type) for each in storage.history(Heuristic, heuristic.id, SHOP)]
         assert changes == ["created", "deleted", "restored", "deleted"]
 
-    def test_what_is_made_of_a_record_that_is_held_replaces_it(self, storage: StorageBackend) -> None:
+    def test_a_record_made_from_a_stored_one_replaces_it(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()
         storage.save(heuristic)
         with storage.transaction() as tx:
@@ -109,7 +107,7 @@ class ChangingContract:
         assert storage.require(Heuristic, heuristic.id, SHOP).confidence == 0.25
         assert [each.version_number for each in storage.history(Heuristic, heuristic.id, SHOP)] == [1, 2]
 
-    def test_of_many_who_store_what_is_missing_one_does_and_the_others_see_it(self, storage: StorageBackend) -> None:
+    def test_one_of_many_concurrent_writers_adds_a_missing_record(self, storage: StorageBackend) -> None:
         def count_up() -> None:
             def add_or_count(tx: Transaction) -> None:
                 if tx.get(Heuristic, "counted", SHOP) is None:
@@ -126,7 +124,7 @@ class ChangingContract:
             thread.join()
         assert storage.require(Heuristic, "counted", SHOP).occurrence_count == 5
 
-    def test_what_is_decided_on_locked_records_still_holds_when_it_is_written(self, storage: StorageBackend) -> None:
+    def test_locked_records_do_not_change_until_the_commit(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic(occurrence_count=0)
         storage.save(heuristic)
 
@@ -178,7 +176,7 @@ class ChangingContract:
         assert storage.count(AuditEvent, EVERYWHERE) == events
         assert len(storage.history(Memory, memory.id, SHOP)) == 1
 
-    def test_what_is_locked_is_what_is_inside_the_scope(self, storage: StorageBackend) -> None:
+    def test_only_records_inside_the_scope_are_locked(self, storage: StorageBackend) -> None:
         inside, outside = make.a_memory(), make.a_memory(project_id="bank")
         storage.save_many([inside, outside])
         with storage.transaction() as tx:
@@ -210,7 +208,7 @@ class ChangingContract:
                 storage.increment(Heuristic, heuristic.id, counters, SHOP)
         assert storage.increment(Heuristic, "nobody", {"occurrence_count": 1}, SHOP) is None
 
-    def test_what_is_deleted_is_gone_from_every_search(self, storage: StorageBackend) -> None:
+    def test_a_deleted_record_is_found_by_no_search(self, storage: StorageBackend) -> None:
         memory = make.a_memory(tags=["x"], embedding=[1, 0, 0, 0])
         storage.save(memory)
         storage.put_vectors(Memory, {memory.id: [1, 0]}, model="other")
@@ -235,7 +233,7 @@ class ChangingContract:
         assert storage.delete_where(Heuristic, SHOP, Compare("confidence", "lt", 0.3)) == 3
         assert storage.count(Heuristic, SHOP) == 3
 
-    def test_what_hangs_on_a_memory_goes_with_it(self, storage: StorageBackend) -> None:
+    def test_deleting_a_memory_deletes_what_depends_on_it(self, storage: StorageBackend) -> None:
         session, one, two = make.a_session(), make.a_memory(), make.a_memory()
         storage.save_many([session, one, two, make.a_relationship(one, two), make.a_place_in(session, one)])
         storage.delete(Memory, [one.id], EVERYWHERE)
@@ -266,7 +264,7 @@ class ChangingContract:
             assert storage.find(kept, EVERYWHERE) == [written]
 
     @pytest.mark.parametrize("counters", [None, ["occurrence_count"], "occurrence_count"])
-    def test_what_is_no_dict_of_numbers_cannot_be_counted(self, storage: StorageBackend, counters: Any) -> None:
+    def test_increments_must_be_a_dict_of_numbers(self, storage: StorageBackend, counters: Any) -> None:
         heuristic = make.a_heuristic()
         storage.save(heuristic)
         with pytest.raises(ValidationError, match="dict of numbers"):
@@ -274,7 +272,7 @@ class ChangingContract:
 
 
 class ConstraintContract:
-    """The documents' constraints, each violation naming field and value."""
+    """Constraints; the error of a violation names field and value."""
 
     @pytest.mark.parametrize(
         ("first", "second", "fields"),
@@ -292,7 +290,7 @@ class ConstraintContract:
         ],
         ids=lambda value: ",".join(value) if isinstance(value, tuple) else "",
     )
-    def test_what_must_be_unique_is(
+    def test_unique_fields_are_enforced(
         self, storage: StorageBackend, first: Record, second: Record, fields: tuple[str, ...]
     ) -> None:
         storage.save(first)

@@ -1,4 +1,4 @@
-"""Questions: predicates, orders and pages."""
+"""Queries: predicates, orders, pages, relationships and the audit chain."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class FindingContract:
             assert tx.find(Heuristic, SHOP) == [kept]
         assert storage.find(Heuristic, SHOP) == [kept]
 
-    def test_what_there_is_none_of_is_not_found(self, storage: StorageBackend) -> None:
+    def test_unknown_words_find_nothing(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic())
         with storage.snapshot() as tx:
             assert tx.size(Outcome, SHOP) == 0
@@ -55,7 +55,7 @@ class FindingContract:
         assert storage.find(Heuristic, SHOP, Or()) == []
         assert storage.find(Heuristic, SHOP, In("id", [])) == []
 
-    def test_what_stands_inside_of_json_is_found(self, storage: StorageBackend) -> None:
+    def test_values_inside_of_json_are_found(self, storage: StorageBackend) -> None:
         deep = make.a_memory(content_json={"deploy": {"region": 'e"u'}, "n": 1, "done": True, "none": None})
         listed = make.a_memory(content_json={"deploy": {"region": ["us", "asia"]}, "n": [1.5, 2], "done": 1})
         storage.save_many([deep, listed, make.a_memory()])
@@ -73,7 +73,7 @@ class FindingContract:
         ):
             assert storage.find(Memory, SHOP, At("content_json", path, value)) == found, (path, value)
 
-    def test_objects_inside_of_json_are_found_by_what_they_have(self, storage: StorageBackend) -> None:
+    def test_objects_inside_of_json_are_found_by_their_values(self, storage: StorageBackend) -> None:
         one = make.a_memory(content_json={"items": [{"sku": "x", "n": 2, "in": {"a": [1, 2]}}, {"sku": "y"}]})
         other = make.a_memory(content_json={"items": {"sku": "x", "n": True, "in": None}})
         storage.save_many([one, other, make.a_memory(content_json={"items": [["x"], "x", 2]}), make.a_memory()])
@@ -145,7 +145,7 @@ class FindingContract:
             assert len(storage.search_text(Heuristic, "form", SHOP, limit=limit)) == 1
             assert len(storage.search_vector(Heuristic, [1, 0, 0, 0], SHOP, limit=limit)) == 1
 
-    def test_a_page_has_room_for_something(self, storage: StorageBackend) -> None:
+    def test_a_page_has_at_least_one_record(self, storage: StorageBackend) -> None:
         with pytest.raises(ValidationError, match=r"query\.page_size must be a whole number of at least 1 \(got 0\)"):
             list(storage.iterate(Heuristic, SHOP, page_size=0))
 
@@ -198,7 +198,7 @@ class FindingContract:
                 storage.find(Heuristic, SHOP, **arguments)
 
     @pytest.mark.parametrize("ids", [None, 7, [["x"]], [None]])
-    def test_what_is_no_list_of_ids_is_refused(self, storage: StorageBackend, ids: Any) -> None:
+    def test_invalid_lists_of_ids_are_refused(self, storage: StorageBackend, ids: Any) -> None:
         calls: list[Callable[[], object]] = [
             lambda: storage.get_many(Heuristic, ids, EVERYWHERE),
             lambda: storage.delete(Heuristic, ids, EVERYWHERE),
@@ -216,7 +216,7 @@ class FindingContract:
         assert {found.id for found in storage.find(Heuristic, EVERYWHERE)} == {"a", "b"}
 
     @pytest.mark.parametrize("kind", ["heuristic", str, None, Record])
-    def test_what_is_no_kind_of_record_is_refused(self, storage: StorageBackend, kind: Any) -> None:
+    def test_unknown_kinds_are_refused(self, storage: StorageBackend, kind: Any) -> None:
         calls: list[Callable[[], object]] = [
             lambda: storage.find(kind, EVERYWHERE),
             lambda: storage.count(kind, EVERYWHERE),
@@ -229,7 +229,7 @@ class FindingContract:
             with pytest.raises(ValidationError, match="record class"):
                 call()
 
-    def test_records_are_fetched_in_the_order_asked_for(self, storage: StorageBackend) -> None:
+    def test_records_are_fetched_in_the_given_order(self, storage: StorageBackend) -> None:
         one, two = make.a_heuristic(), make.a_heuristic()
         storage.save_many([one, two])
         assert storage.get_many(Heuristic, [two.id, "nobody", one.id, two.id], SHOP) == [two, one]
@@ -244,7 +244,7 @@ class FindingContract:
 
 
 def _web(storage: StorageBackend) -> None:
-    """a → b → c → a, and b → d, which lies in another project."""
+    """a → b → c → a, and b → d in another project."""
     memories = {key: make.a_memory(id=key, project_id="bank" if key == "d" else "shop") for key in "abcd"}
     pairs = (("a", "b"), ("b", "c"), ("c", "a"), ("b", "d"))
     edges = [make.a_relationship(memories[one], memories[other], strength=0.5) for one, other in pairs]
@@ -252,9 +252,9 @@ def _web(storage: StorageBackend) -> None:
 
 
 class RelatingContract:
-    """Promises about relationships that are followed."""
+    """Traversal of relationships."""
 
-    def test_a_walk_goes_as_far_as_asked_and_ends_in_circles(self, storage: StorageBackend) -> None:
+    def test_a_walk_ends_at_its_depth_and_in_circles(self, storage: StorageBackend) -> None:
         _web(storage)
         for depth, meant in ((1, [("b", 1)]), (9, [("b", 1), ("c", 2), ("d", 2)])):
             found = storage.reachable(["a"], EVERYWHERE, direction="out", max_depth=depth)
@@ -295,7 +295,7 @@ class RelatingContract:
 
 
 class ChainContract:
-    """Promises about the chain of audit events."""
+    """The hash chain of audit events."""
 
     def test_every_event_follows_from_the_one_before_it(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_memory(id="a"), make.a_memory(id="b")])

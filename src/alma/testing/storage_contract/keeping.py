@@ -1,4 +1,4 @@
-"""What is kept together and kept for good: transactions, history, audit, outbox."""
+"""Transactions, history, outbox and subscriptions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from alma.testing.builders import EVERYWHERE, SHOP, Oops
 
 
 class TransactionContract:
-    """All or nothing, and nothing in between."""
+    """Transactions commit all or nothing."""
 
     def test_an_error_undoes_everything(self, storage: StorageBackend) -> None:
         storage.register_projection("index", [Heuristic])
@@ -189,7 +189,7 @@ class HistoryContract:
 
 
 class OutboxContract:
-    """Marks that outlive whoever was to work on them."""
+    """Outbox marks, which survive the process that claimed them."""
 
     def test_changes_of_registered_kinds_are_marked_once(self, storage: StorageBackend) -> None:
         storage.register_projection("index", [Heuristic])
@@ -201,7 +201,7 @@ class OutboxContract:
         (mark,) = storage.pending("index")
         assert (mark.kind, mark.record_id, mark.generation) == ("heuristic", heuristic.id, 3)
 
-    def test_a_claimed_mark_is_nobody_elses_until_its_lease_ends(self, storage: StorageBackend) -> None:
+    def test_a_claimed_mark_belongs_to_one_worker_until_its_lease_ends(self, storage: StorageBackend) -> None:
         storage.register_projection("index", [Heuristic])
         storage.save_many([make.a_heuristic() for _ in range(3)])
         first, second = storage.claim("index", limit=2), storage.claim("index")
@@ -244,7 +244,7 @@ class OutboxContract:
 
 
 class TellingContract:
-    """Promises about `subscribe` and `along`."""
+    """`subscribe` and `along`."""
 
     def test_a_listener_hears_of_every_transaction_once_after_its_commit(self, storage: StorageBackend) -> None:
         seen: list[tuple[list[str], int]] = []
@@ -260,7 +260,7 @@ class TellingContract:
         storage.register_projection("index", [Heuristic])
         assert seen == [(["create", "create"], 2), (["update"], 2), (["delete", "delete"], 0)]
 
-    def test_a_change_says_what_whose_and_by_whom(self, storage: StorageBackend) -> None:
+    def test_a_change_names_record_owner_and_author(self, storage: StorageBackend) -> None:
         seen: list[Change] = []
         storage.subscribe(seen.extend)
         by = Attribution(user_id="ben")
@@ -269,7 +269,7 @@ class TellingContract:
         assert (change.kind, change.id, change.action, change.by) == ("heuristic", "h1", "create", by)
         assert (change.project_id, change.agent, change.user_id) == ("shop", "helena", None)
 
-    def test_what_is_rolled_back_is_told_to_nobody(self, storage: StorageBackend) -> None:
+    def test_listeners_get_no_changes_that_were_rolled_back(self, storage: StorageBackend) -> None:
         seen: list[Change] = []
         storage.subscribe(seen.extend)
         with pytest.raises(RuntimeError), storage.transaction() as tx:
@@ -277,7 +277,7 @@ class TellingContract:
             raise RuntimeError("changed my mind")
         assert seen == []
 
-    def test_a_joined_transaction_is_told_with_the_one_it_joined(self, storage: StorageBackend) -> None:
+    def test_changes_of_a_joined_transaction_are_reported_with_the_outer_one(self, storage: StorageBackend) -> None:
         seen: list[Sequence[Change]] = []
         storage.subscribe(seen.append)
         with storage.transaction():
@@ -288,7 +288,7 @@ class TellingContract:
         assert before_commit == []
         assert [[change.id for change in changes] for changes in seen] == [["h1", "h2"]]
 
-    def test_what_is_done_along_is_committed_with_every_change_and_only_then(self, storage: StorageBackend) -> None:
+    def test_work_along_is_committed_with_every_change(self, storage: StorageBackend) -> None:
         seen: list[list[str]] = []
 
         def note(tx: Transaction) -> None:
@@ -304,7 +304,7 @@ class TellingContract:
         assert seen == [["create"], ["delete"]]
         assert len(storage.get_many(UserPreference, ["note 1", "note 2", "note 3"], Scope.everywhere())) == 2
 
-    def test_what_fails_along_takes_the_change_with_it(self, storage: StorageBackend) -> None:
+    def test_an_error_along_rolls_the_change_back(self, storage: StorageBackend) -> None:
         def fail(_: Transaction) -> None:
             raise RuntimeError("no")
 

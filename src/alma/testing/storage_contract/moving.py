@@ -1,4 +1,4 @@
-"""Moving: what a store must offer so that records can leave it and arrive with all that is theirs."""
+"""Export and import: records with their vectors, passages and history."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from alma.testing.builders import EVERYWHERE, SHOP, a_heuristic, a_memory
 
 
 class LeavingContract:
-    """Everything about a record can be read, taken away and put back inside one transaction."""
+    """One transaction can read, delete and restore all data of a record."""
 
     def test_all_vectors_of_a_record_can_be_read(self, storage: StorageBackend) -> None:
         one, two = a_memory(id="1", embedding=[1, 0, 0, 0]), a_memory(id="2")
@@ -102,7 +102,7 @@ EAST, NORTH, UP = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.
 
 
 class MovingContract:
-    """Every vector can be read, history can be brought along, and everything can be forgotten at once."""
+    """Read every vector, import history, and delete everything at once."""
 
     def test_the_vectors_of_every_model_and_passage_are_given(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_heuristic(id="h", embedding=EAST), make.a_heuristic(id="other", embedding=UP)])
@@ -137,7 +137,7 @@ class MovingContract:
         with pytest.raises(ConflictError):
             storage.write(lambda tx: tx.adopt([changed]))
 
-    def test_erasing_forgets_everything_and_can_be_taken_back(self, storage: StorageBackend) -> None:
+    def test_erasing_deletes_everything_and_can_be_rolled_back(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_memory(id="m", tags=["a"]), make.a_heuristic(id="h", embedding=EAST)])
         with pytest.raises(StorageError, match="changed my mind"), storage.transaction() as tx:
             tx.erase()

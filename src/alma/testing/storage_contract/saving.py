@@ -1,4 +1,4 @@
-"""What is saved is what is read, inside its scope."""
+"""Saved records are read back unchanged, inside their scope."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from alma.testing.builders import EVERYWHERE, NOON, SHOP
 
 
 class SavingContract:
-    """What is saved is what is read."""
+    """Saved records are read back unchanged."""
 
     def test_a_saved_record_is_read_back_as_it_was(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic(embedding=[1, 2, 3, 4], metadata={"a": [1, 2.5, None, {"b": "ü"}]})
@@ -63,7 +63,7 @@ class SavingContract:
             storage.save_many([memory, nowhere])
         assert storage.count(Memory, EVERYWHERE) == 0
 
-    def test_saving_again_replaces_everything_the_record_says(self, storage: StorageBackend) -> None:
+    def test_saving_again_replaces_all_fields(self, storage: StorageBackend) -> None:
         memory = make.a_memory(tags=["old", "kept"], summary="then", embedding=[1, 0, 0, 0])
         storage.save(memory)
         changed = memory.replace(tags=["kept", "new"], summary=None, content="now", embedding=None)
@@ -87,7 +87,7 @@ class SavingContract:
         assert storage.require(Heuristic, "h", EVERYWHERE).project_id == "shop"
 
     @pytest.mark.parametrize("wrong", [None, 7, b"id", "", "\x00", "\ud800", ["id"]])
-    def test_what_cannot_be_an_id_is_refused_everywhere(self, storage: StorageBackend, wrong: Any) -> None:
+    def test_invalid_ids_are_refused_everywhere(self, storage: StorageBackend, wrong: Any) -> None:
         storage.save(make.a_heuristic())
         calls: list[Callable[[], object]] = [
             lambda: storage.update(Heuristic, wrong, {"confidence": 1.0}, SHOP),
@@ -158,7 +158,7 @@ class ScopeContract:
         assert storage.delete(Heuristic, [theirs.id], SHOP) == 0
         assert storage.history(Heuristic, theirs.id, SHOP) == []
 
-    def test_a_small_agent_beside_a_large_one_finds_all_of_its_own(self, storage: StorageBackend) -> None:
+    def test_an_agent_with_few_records_finds_all_of_them_beside_one_with_many(self, storage: StorageBackend) -> None:
         crowd = [make.a_heuristic(agent="big", embedding=[1, 0, 0, number / 1000]) for number in range(60)]
         own = [make.a_heuristic(agent="small", embedding=[0, 1, number, 0]) for number in range(3)]
         storage.save_many([*crowd, *own])
@@ -255,7 +255,7 @@ class NamedMethodsContract:
         assert len(storage.get_outcomes_for_agents("shop", ["helena"], success_only=True)) == 1
         assert len(storage.get_domain_knowledge_for_agents("shop", ["victor"])) == 0
 
-    def test_nothing_is_read_without_naming_whose_it_is(self, storage: StorageBackend) -> None:
+    def test_every_read_needs_a_scope(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_heuristic(), make.an_outcome(), make.a_preference()])
         for nobody in (None, "", 7):
             calls: list[Callable[[Any], object]] = [
@@ -284,7 +284,7 @@ class NamedMethodsContract:
         assert not storage.update_knowledge_confidence("nobody", 0.1)
         assert not storage.increment_heuristic_occurrence("nobody", success=True)
 
-    def test_what_is_no_list_of_agents_or_no_outcome_is_refused(self, storage: StorageBackend) -> None:
+    def test_invalid_agents_and_outcomes_are_refused(self, storage: StorageBackend) -> None:
         heuristic = make.a_heuristic()
         storage.save(heuristic)
         agents: Any
@@ -314,7 +314,7 @@ class NamedMethodsContract:
             assert storage.count(kind, EVERYWHERE) == 0
 
     @pytest.mark.parametrize("wrong", [None, 7, "ab", {"id": "h"}, [None], [make.an_outcome()]])
-    def test_what_is_no_list_of_heuristics_is_refused(self, storage: StorageBackend, wrong: Any) -> None:
+    def test_save_many_needs_a_list_of_heuristics(self, storage: StorageBackend, wrong: Any) -> None:
         with pytest.raises(ValidationError, match="heuristic must be"):
             storage.batch_save_heuristics(wrong)
         assert storage.count(Heuristic, EVERYWHERE) == 0

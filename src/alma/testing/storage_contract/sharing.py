@@ -1,4 +1,4 @@
-"""What several objects, several processes and the vector feed see of the same data."""
+"""Data shared by several store objects and processes, and the vector feed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Opener = Callable[[], StorageBackend]
 
 
 class SharedContract:
-    """Promises about data that more than one store object has open.
+    """Data that several store objects have open.
 
     Besides `storage` a suite has the fixture `opener`: what opens the same data once more, here or, pickled, in another
     process.
@@ -111,7 +111,7 @@ def _save_a_heuristic(opener: Opener) -> None:
 
 
 def _forked(work: Callable[[], object]) -> int:
-    """A process that does the work and ends, at the latest after half a minute; returns its id."""
+    """Fork a process that does the work, for at most 30 seconds; returns its id."""
     child = os.fork()
     if child:
         return child
@@ -162,9 +162,9 @@ class FeedCapabilityContract:
 
 
 class FeedContract:
-    """An index that follows the feed misses nothing; for stores that have one."""
+    """An index that reads the feed sees every change; for stores with a feed."""
 
-    def test_the_feed_tells_every_vector_and_whose_it_is(self, storage: StorageBackend) -> None:
+    def test_the_feed_has_every_vector_with_its_owner(self, storage: StorageBackend) -> None:
         assert (news(storage), position(storage)) == ([], 0)
         storage.save(make.a_heuristic(id="h", embedding=EAST))
         storage.save(make.a_memory(id="m", session_id="s", embedding=NORTH))
@@ -178,7 +178,7 @@ class FeedContract:
         with storage.snapshot() as tx:
             assert tx.vectors_after("default", 0, 2) == [first, second]
 
-    def test_models_have_feeds_of_their_own_with_common_positions(self, storage: StorageBackend) -> None:
+    def test_every_model_has_a_feed_with_common_positions(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic(id="h", embedding=EAST))
         storage.put_vectors(Heuristic, {"h": [1, 2]}, model="other")
         assert [each.record_id for each in news(storage)] == ["h"]
@@ -216,7 +216,7 @@ class FeedContract:
         }
         assert len(news(storage)) == 2
 
-    def test_positions_tell_what_is_still_stored_and_inside(self, storage: StorageBackend) -> None:
+    def test_positions_return_what_is_still_stored_inside_the_scope(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_heuristic(id=str(n), confidence=n / 10, embedding=[1, n, 0, 0]) for n in range(4)])
         storage.save(make.a_heuristic(id="bank", project_id="bank", confidence=0.9, embedding=EAST))
         places = {each.record_id: each.position for each in news(storage)}
@@ -235,7 +235,7 @@ class FeedContract:
         }
         assert found["2"] == (places["2"], "2", Vector([1, 2, 0, 0]).to_bytes())
 
-    def test_what_was_rolled_back_was_never_there(self, storage: StorageBackend) -> None:
+    def test_the_feed_has_no_changes_that_were_rolled_back(self, storage: StorageBackend) -> None:
         def fail(tx: Transaction) -> None:
             tx.save(make.a_heuristic(embedding=EAST))
             raise RuntimeError

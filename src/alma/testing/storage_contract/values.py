@@ -1,4 +1,4 @@
-"""What is asked without reading whole records: single fields, the weights of words, the generation."""
+"""Queries that read no whole records: single fields, word weights, the generation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from alma.testing.builders import EVERYWHERE, NOON, SHOP, Oops
 
 
 class ValuesContract:
-    """Fields alone, as `find` would give them with their records."""
+    """Values of single fields, equal to those that `find` returns."""
 
     def test_fields_come_in_the_order_they_are_named(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic(id="h", confidence=0.25))
@@ -52,14 +52,14 @@ class ValuesContract:
         [row] = storage.values(type(record), names, SHOP)
         assert dict(zip(names, row, strict=True)) == {name: getattr(record, name) for name in names}
 
-    def test_the_length_of_the_text_is_told_without_reading_it(self, storage: StorageBackend) -> None:
+    def test_the_length_of_a_text_is_known_without_reading_it(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic(id="h", condition="x" * 100, strategy="y" * 50))
         [(key, length)] = storage.values(Heuristic, ("id", TEXT_LENGTH), SHOP)
         assert key == "h"
-        # What stands between the fields may count.
+        # The separator between the fields may count as a word.
         assert 150 <= length <= 152
 
-    def test_what_has_no_text_has_no_length_of_it(self, storage: StorageBackend) -> None:
+    def test_records_without_text_have_no_length(self, storage: StorageBackend) -> None:
         with pytest.raises(UnsupportedOperation):
             storage.values(Session, ("id", TEXT_LENGTH), SHOP)
 
@@ -100,8 +100,10 @@ class ValuesContract:
             assert tx.values(Heuristic, ("confidence",), SHOP, Missing("last_validated")) == [(0.5,)]
 
     @pytest.mark.parametrize("name", ["embedding", "tags", "priority"])
-    def test_what_is_no_field_of_the_table_is_refused(self, storage: StorageBackend, name: str) -> None:
-        with pytest.raises(ValidationError, match=rf"memory\.{name} stands beside the record and cannot be read alone"):
+    def test_unknown_columns_are_refused(self, storage: StorageBackend, name: str) -> None:
+        with pytest.raises(
+            ValidationError, match=rf"memory\.{name} is stored outside of the record and cannot be read alone"
+        ):
             storage.values(Memory, ("id", name), SHOP)
 
     def test_an_unknown_field_is_refused_with_the_names_there_are(self, storage: StorageBackend) -> None:
@@ -167,7 +169,7 @@ class WordCountContract:
 
 
 class WordScoreContract:
-    """What records score by words that something else has found."""
+    """Word scores of records that another search has found."""
 
     def test_records_score_what_they_score_where_words_find_them(self, storage: StorageBackend) -> None:
         texts = ("login form", "form form page", "a page about the login", "nothing of it", "form " + "field " * 40)
@@ -218,7 +220,7 @@ class WordScoreContract:
         assert storage.word_scores(Memory, "form", ["kept", "changed", "gone"], SHOP).keys() == {"kept"}
 
     @pytest.mark.parametrize("query", ["", "  ", "...", "'; --", '"', "NEAR(", "日本", "\\"])
-    def test_a_question_may_be_anything(self, storage: StorageBackend, query: str) -> None:
+    def test_any_text_is_a_valid_query(self, storage: StorageBackend, query: str) -> None:
         storage.save(make.a_memory(id="m", title="", content="form"))
         assert storage.word_scores(Memory, query, ["m", "'; --"], SHOP) == {}
 
@@ -227,17 +229,17 @@ class WordScoreContract:
         storage.save(make.a_memory(id="m", content="form"))
         assert storage.word_scores(Memory, "form", [], SHOP) == {}
 
-    def test_scores_are_told_only_where_there_is_text(self, storage: StorageBackend) -> None:
+    def test_only_kinds_with_text_have_scores(self, storage: StorageBackend) -> None:
         with pytest.raises(UnsupportedOperation, match="session has no searchable text"):
             storage.word_scores(Session, "form", ["s"], SHOP)
 
-    def test_a_question_that_is_no_text_is_refused(self, storage: StorageBackend) -> None:
+    def test_a_query_that_is_not_text_is_refused(self, storage: StorageBackend) -> None:
         with pytest.raises(ValidationError, match="must be text"):
             storage.word_scores(Memory, 7, ["m"], SHOP)  # type: ignore[arg-type]
 
 
 def stays(storage: StorageBackend, meanwhile: Callable[[], object]) -> bool:
-    """Whether the generation stays; now and then a server does something of its own in between."""
+    """Whether the generation stays the same; background work of a server may change it now and then."""
 
     def stayed() -> bool:
         before = storage.generation()
@@ -248,7 +250,7 @@ def stays(storage: StorageBackend, meanwhile: Callable[[], object]) -> bool:
 
 
 class GenerationContract:
-    """A text that tells whether anything was committed since."""
+    """A text that changes with every commit."""
 
     def test_the_generation_stays_while_nothing_is_written(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic())
@@ -292,7 +294,7 @@ class GenerationContract:
             seen = {before, storage.generation(), storage.generation(), storage.generation()}
         assert len(seen) == 4
 
-    def test_what_was_undone_leaves_no_generation_of_a_transaction_behind(self, storage: StorageBackend) -> None:
+    def test_a_rolled_back_transaction_leaves_no_generation(self, storage: StorageBackend) -> None:
         with pytest.raises(Oops), storage.transaction() as tx:
             tx.save(make.a_heuristic())
             inside = storage.generation()

@@ -26,7 +26,7 @@ from alma.testing.builders import EVERYWHERE, SHOP
 
 
 class VectorSearchContract:
-    """The nearest by cosine, inside the scope; each model for itself."""
+    """The nearest records by cosine, inside the scope, for each model separately."""
 
     def test_the_nearest_by_cosine_come_first_whatever_their_length(self, storage: StorageBackend) -> None:
         vectors = {"same": [2, 0, 0, 0], "near": [30, 3, 0, 0], "right": [0, 5, 0, 0], "opposite": [-0.1, 0, 0, 0]}
@@ -85,7 +85,7 @@ class VectorSearchContract:
             {1.0, 2.0, 3.0, 4.0},
         ],
     )
-    def test_what_is_no_vector_is_refused(self, storage: StorageBackend, vector: Any) -> None:
+    def test_invalid_vectors_are_refused(self, storage: StorageBackend, vector: Any) -> None:
         with pytest.raises(ValidationError):
             storage.search_vector(Heuristic, vector, SHOP)
 
@@ -129,7 +129,7 @@ class VectorSearchContract:
         storage.delete(Heuristic, ["b"], SHOP)
         assert not storage.is_half_moved(Heuristic, own)
 
-    def test_a_vector_is_not_stored_for_what_a_record_no_longer_says(self, storage: StorageBackend) -> None:
+    def test_a_vector_of_an_older_text_is_not_stored(self, storage: StorageBackend) -> None:
         same, changed, gone = (make.a_heuristic() for _ in range(3))
         storage.save_many([same, changed, gone])
         storage.update(Heuristic, changed.id, {"strategy": "something else"}, SHOP)
@@ -174,7 +174,7 @@ def found(storage: StorageBackend, vector: Sequence[float], model: str | None = 
 
 
 class PassageContract:
-    """A long text is embedded in passages; its record is found by the best of them."""
+    """A long text is embedded in passages; the best passage counts."""
 
     def test_a_record_counts_once_with_the_best_of_its_passages(self, storage: StorageBackend) -> None:
         storage.save_many([make.a_heuristic(id="long", embedding=EAST), make.a_heuristic(id="short", embedding=NORTH)])
@@ -237,7 +237,7 @@ class PassageContract:
         with pytest.raises(ValidationError, match="2 dimensions"):
             storage.put_passages(Heuristic, {"h": [[1, 2, 3]]}, model="other")
 
-    def test_what_is_deleted_leaves_no_passage_behind(self, storage: StorageBackend) -> None:
+    def test_a_deleted_record_leaves_no_passages(self, storage: StorageBackend) -> None:
         storage.save(make.a_heuristic(id="h", embedding=EAST))
         storage.put_passages(Heuristic, {"h": [UP]})
         storage.delete(Heuristic, ["h"], SHOP)
@@ -258,7 +258,7 @@ class PassageContract:
             storage.nearest_ids(Session, EAST, EVERYWHERE)
 
     @pytest.mark.parametrize("passages", [[EAST], {"h": EAST}, {"h": "abcd"}, {"h": [[1, 2]]}, {"h": None}])
-    def test_what_are_no_passages_is_refused(self, storage: StorageBackend, passages: Any) -> None:
+    def test_invalid_passages_are_refused(self, storage: StorageBackend, passages: Any) -> None:
         storage.save(make.a_heuristic(id="h", embedding=EAST))
         with pytest.raises(ValidationError):
             storage.put_passages(Heuristic, passages)
@@ -349,9 +349,7 @@ class WordSearchContract:
         assert [key for key, _ in storage.matching_ids(Memory, question, EVERYWHERE)] == ["m"]
 
     @pytest.mark.parametrize("straws", [100, 10_000])
-    def test_a_rare_word_is_found_wherever_it_stands_in_a_long_question(
-        self, storage: StorageBackend, straws: int
-    ) -> None:
+    def test_a_rare_word_is_found_anywhere_in_a_long_query(self, storage: StorageBackend, straws: int) -> None:
         storage.save_many([make.a_memory(id=f"m{n}", title="", content=f"straw{n} straw{n + 1}") for n in range(90)])
         storage.save(make.a_memory(id="m", title="", content="needle"))
         question = " ".join(f"straw{n}" for n in range(straws)) + " needle"
@@ -377,9 +375,7 @@ class WordSearchContract:
         with pytest.raises(ValidationError):
             storage.search_text(Memory, 7, EVERYWHERE)  # type: ignore[arg-type]
 
-    def test_words_of_scripts_without_spaces_are_found_whatever_stands_beside_them(
-        self, storage: StorageBackend
-    ) -> None:
+    def test_words_of_scripts_without_spaces_are_found_inside_of_sentences(self, storage: StorageBackend) -> None:
         texts = {"ja": "子猫が好きです", "zh": "我每天喝茶", "ko": "집에서 회의를 했습니다", "th": "อากาศร้อน"}
         storage.save_many([make.a_memory(id=key, content=text) for key, text in texts.items()])
         for question, found in {
@@ -399,7 +395,7 @@ class WordSearchContract:
         assert storage.require(Memory, memory.id, SHOP) == memory
         assert [key for key, _ in storage.matching_ids(Memory, rare[500:510], SHOP)] == [memory.id]
 
-    def test_what_stands_at_the_end_of_a_text_as_long_as_there_may_be_is_found(self, storage: StorageBackend) -> None:
+    def test_the_end_of_the_longest_text_is_found(self, storage: StorageBackend) -> None:
         filling = " ".join(f"word{number % 5_000}" for number in range(115_000))
         storage.save(make.a_memory(id="long", content=f"{filling} the zeppelin landed"))
         storage.save(make.a_memory(id="short", content="nothing flies"))
@@ -421,7 +417,7 @@ class WordSearchContract:
         storage.update(Memory, "lunch", {"content": "Lunch was great"}, SHOP)
         assert storage.matching_ids(Memory, "🍕", SHOP) == []
 
-    def test_names_with_signs_are_told_from_letters(self, storage: StorageBackend) -> None:
+    def test_names_with_signs_differ_from_single_letters(self, storage: StorageBackend) -> None:
         texts = {
             "c": "Written in C.",
             "cpp": "Written in C++.",

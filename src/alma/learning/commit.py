@@ -97,7 +97,7 @@ class Commit:
         rule = self._stored.rule(self._lesson_id)
         self._trials = [Trial.of(self._outcome), *self._stored.trials(self._lesson_id)][:EVIDENCE_READ]
         heuristic = self._new_heuristic() if rule is None else self._strengthened(rule)
-        warning = self._encouraged(heuristic) if self._outcome.success else self._warned(heuristic)
+        warning = self._encouraged(heuristic) if self._outcome.success else self._warned()
         self._oppose()
         if self.missing:
             return None
@@ -216,25 +216,23 @@ class Commit:
 
     # ------------------------------------------------------------------ warnings
 
-    def _warning(self, heuristic: Heuristic | None) -> AntiPattern | None:
-        """The warning of the lesson, if there is one; a rule that never failed has none."""
-        if heuristic is not None and heuristic.success_count >= heuristic.occurrence_count:
-            return None
-        return self._stored.warning(self._lesson_id)
-
     def _encouraged(self, heuristic: Heuristic | None) -> AntiPattern | None:
         """The warning after a success; it is withdrawn where the strategy mostly succeeds by now."""
-        self._offer_alternative()
-        known = self._warning(heuristic)
+        nearby = self._failed_nearby()
+        # A rule that never failed has no warning.
+        never_failed = heuristic is not None and heuristic.success_count >= heuristic.occurrence_count
+        stored = self._stored.alternatives(nearby if never_failed else {*nearby, self._lesson_id})
+        self._offer_alternative([lesson for lesson in nearby if stored.get(lesson, "") is None])
+        known = self._stored.warning(self._lesson_id) if self._lesson_id in stored else None
         if known is None or heuristic is None or heuristic.confidence <= 0.5:
             return known
         self._writes.append(lambda: self._tx.delete(AntiPattern, [known.id], self._plan.scope))
         self._notes.append(f"anti-pattern {known.id} is withdrawn: the strategy succeeds by now")
         return None
 
-    def _warned(self, heuristic: Heuristic | None) -> AntiPattern | None:
+    def _warned(self) -> AntiPattern | None:
         """The warning after a failure; a new one where the lesson failed often enough."""
-        known = self._warning(heuristic)
+        known = self._stored.warning(self._lesson_id)
         if known is not None:
             evidence = self._evidence(whole=False)
             changed = self._extractor.seen_again(
@@ -267,9 +265,9 @@ class Commit:
         """The other lessons that failed on similar tasks."""
         return frozenset(entry.lesson_id for _, entry in self.neighbours.tasks if entry.failed) - {self._lesson_id}
 
-    def _offer_alternative(self) -> None:
+    def _offer_alternative(self, lessons: Sequence[str]) -> None:
         """Name this success in the warnings of similar tasks that name no alternative."""
-        for known in self._stored.warnings_without_alternative(self._failed_nearby()):
+        for known in self._stored.warnings(lessons):
             if not self._overlaps(self._plan.strategy, known.pattern):
                 self._revise(known, known.replace(better_alternative=self._plan.strategy))
 

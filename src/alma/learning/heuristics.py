@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from alma.errors import ValidationError
@@ -46,7 +47,7 @@ class Trial(NamedTuple):
 
     @classmethod
     def of(cls, outcome: Outcome) -> Trial:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
+        return cls._make(_trial(outcome))
 
 
 class DetailedTrial(NamedTuple):
@@ -64,9 +65,10 @@ class DetailedTrial(NamedTuple):
 
     @classmethod
     def of(cls, outcome: Outcome) -> DetailedTrial:
-        return cls._make(getattr(outcome, name) for name in cls._fields)
+        return cls._make(_detailed_trial(outcome))
 
 
+_trial, _detailed_trial = attrgetter(*Trial._fields), attrgetter(*DetailedTrial._fields)
 AnyTrial = Trial | DetailedTrial | Outcome
 
 

@@ -73,8 +73,8 @@ class VectorTable:
         if not self._entries or len(vector) != self._vectors.shape[1]:
             return []
         cosines = _products(self._vectors[: len(self._entries)], vector)
-        rows = np.flatnonzero(cosines >= least)
-        rows = rows[np.argsort(-cosines[rows], kind="stable")[:most]].tolist()
+        rows = (cosines >= least).nonzero()[0]
+        rows = rows[(-cosines[rows]).argsort(kind="stable")[:most]].tolist()
         return [(float(cosines[row]), self._entries[row]) for row in rows]
 
     def put(self, vector: Floats, entry: Entry, repeats: str | None = None) -> None:
@@ -279,6 +279,9 @@ def _rules(rows: Iterable[Sequence[object]]) -> Iterator[Entry]:
 def _products(matrix: Floats, vector: Floats) -> Floats:
     """The product of each row with the vector."""
     step = max(1, _ONE_THREAD // len(vector))
+    if len(matrix) <= step:
+        product: Floats = matrix @ vector
+        return product
     return np.concatenate([matrix[start : start + step] @ vector for start in range(0, len(matrix), step)])
 
 

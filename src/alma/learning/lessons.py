@@ -22,7 +22,7 @@ from alma.learning.heuristics import (
 from alma.learning.strategies import strategy_key
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
-from alma.model.query import And, Compare, Cursor, In, Missing, Order
+from alma.model.query import Compare, Cursor, In, Order
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
@@ -57,6 +57,7 @@ class StoredLessons:
         self.tx = tx
         self.scope = scope
         self._rules: dict[str, Heuristic | None] = {}
+        self._trials: dict[str, list[Trial]] = {}
 
     def rule(self, lesson_id: str) -> Heuristic | None:
         """The rule that a lesson has become, locked; so is a lesson that is not one yet."""
@@ -73,13 +74,13 @@ class StoredLessons:
         """The warnings of these lessons, locked."""
         return self._locked(map(anti_pattern_id, lessons))
 
-    def warnings_without_alternative(self, lessons: Iterable[str]) -> list[AntiPattern]:
-        """The warnings of these lessons that name no better alternative, locked."""
-        ids = list(map(anti_pattern_id, lessons))
-        if not ids:
-            return []
-        where = And(In("id", ids), Missing("better_alternative"))
-        return self._locked(str(key) for (key,) in self.tx.values(AntiPattern, ("id",), self.scope, where))
+    def alternatives(self, lessons: Iterable[str]) -> dict[str, str | None]:
+        """Which of these lessons have a warning, each with the better alternative that it names."""
+        lesson_of = {anti_pattern_id(lesson): lesson for lesson in lessons}
+        if not lesson_of:
+            return {}
+        found = self.tx.values(AntiPattern, ("id", "better_alternative"), self.scope, In("id", lesson_of))
+        return {lesson_of[key]: alternative for key, alternative in found}
 
     def _locked(self, ids: Iterable[str]) -> list[AntiPattern]:
         wanted = list(ids)
@@ -87,7 +88,9 @@ class StoredLessons:
 
     def trials(self, lesson_id: str) -> list[Trial]:
         """The newest outcomes of a lesson, newest first."""
-        return list(map(Trial._make, self._outcomes(Trial._fields, lesson_id, EVIDENCE_READ)))
+        if lesson_id not in self._trials:
+            self._trials[lesson_id] = list(map(Trial._make, self._outcomes(Trial._fields, lesson_id, EVIDENCE_READ)))
+        return self._trials[lesson_id]
 
     def detailed_trials(self, lesson_id: str) -> list[DetailedTrial]:
         """The same, with their texts."""

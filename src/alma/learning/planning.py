@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from alma import clock
@@ -216,8 +217,9 @@ class Planner:
             judged = self._strategies.cached(strategy, entry.strategy)
             if judged is None:
                 continue
-            same[entry.lesson_id] = max(same.get(entry.lesson_id, 0.0), judged["same"])
-            if judged["opposite"] >= tuning.opposite:
+            probability = judged.probabilities
+            same[entry.lesson_id] = max(same.get(entry.lesson_id, 0.0), probability["same"])
+            if probability["opposite"] >= tuning.opposite:
                 opposed.add(entry.lesson_id)
         exact = {lesson: 1.0 for lesson, probability in same.items() if probability >= 1.0}
         return exact or {
@@ -312,7 +314,12 @@ class Planner:
 
 def scope_of(outcome: Outcome) -> Scope:
     """An outcome is compared with others of its agent in its project."""
-    return Scope(project_id=outcome.project_id, agent=outcome.agent)
+    return _agent_scope(outcome.project_id, outcome.agent)
+
+
+@lru_cache(maxsize=1024)
+def _agent_scope(project_id: str, agent: str) -> Scope:
+    return Scope(project_id=project_id, agent=agent)
 
 
 def in_lesson(outcome: Outcome, match: LessonMatch) -> Outcome:

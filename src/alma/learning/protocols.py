@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import EmbeddingError, ValidationError
+from alma.errors import ALMAError, EmbeddingError, ValidationError
 from alma.judge.base import Judge
 from alma.learning.advice import Advisor
 from alma.learning.commit import Commit, Learned, Tools
@@ -119,7 +119,7 @@ class LearningProtocol:
 
     def _commit(self, plan: Plan, min_occurrences: int) -> Learned:
         """CHECK, COMPARE and COMMIT in one transaction; again with a completed plan where that lacked something."""
-        by = Attribution(agent=plan.outcome.agent, reason="learned from an outcome")
+        by = _learned_by(plan.outcome.agent)
         for attempts_left in reversed(range(_MOST_PLANS)):
             commit, learned = self.storage.write(partial(self._attempt, plan, min_occurrences), by)
             if learned is not None:
@@ -149,10 +149,13 @@ class LearningProtocol:
         self, agent: str, domain: str | None, text: str, action: str = "learn", kind: str = Outcome.spec.kind
     ) -> MemoryScope:
         """The scope of an agent that may learn this; otherwise a `ScopeViolationError`, which is audited."""
-        requested = current_request()
-        by = replace(requested.by, agent=agent)
-        with self._audit.attempt(action, kind, by, resource_id="-", request=requested.request):
+        try:
             return self.validator.require(agent, domain, text)
+        except ALMAError:
+            requested = current_request()
+            by = replace(requested.by, agent=agent)
+            with self._audit.attempt(action, kind, by, resource_id="-", request=requested.request):
+                raise
 
     # ------------------------------------------------------------------ embed
 
@@ -185,6 +188,11 @@ class LearningProtocol:
         except EmbeddingError as exc:
             _log.warning("something learned is stored without a vector", extra={"error": str(exc)})
             return None
+
+
+@lru_cache(maxsize=256)
+def _learned_by(agent: str) -> Attribution:
+    return Attribution(agent=agent, reason="learned from an outcome")
 
 
 def _outcome(execution: Execution, success: bool) -> Outcome:

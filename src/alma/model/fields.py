@@ -37,6 +37,9 @@ class FieldType(Enum):
     TAGS = "tags"
     VECTOR = "vector"
 
+    # Each member is one object; that of Enum hashes its name.
+    __hash__ = object.__hash__
+
 
 ORDERED = frozenset({FieldType.INTEGER, FieldType.FLOAT, FieldType.TIMESTAMP})
 SORTABLE = ORDERED | {FieldType.TEXT, FieldType.BOOLEAN}

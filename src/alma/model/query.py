@@ -43,7 +43,7 @@ class In:
     values: tuple[Any, ...]
 
     def __init__(self, field: str, values: Iterable[Any]) -> None:
-        if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        if isinstance(values, str | bytes) or not hasattr(values, "__iter__"):
             raise ValidationError("In", field, values, "needs a list of values")
         object.__setattr__(self, "field", field)
         object.__setattr__(self, "values", tuple(values))
@@ -172,7 +172,7 @@ def _flat(predicate: And | Or) -> list[Predicate]:
 
 def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
     """The order with every field known and sortable."""
-    for term in order if isinstance(order, Sequence) else (None,):
+    for term in order if isinstance(order, list | tuple) else (None,):
         if not isinstance(term, Order):
             raise ValidationError(spec.kind, "order", order, "must be a list of Order, for example [Order('id')]")
         field = _plain(spec, term.field)

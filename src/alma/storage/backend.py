@@ -227,6 +227,12 @@ class Backend(ABC):
         """Write the version of a changed record in fewer steps, where the database can; says whether it did."""
         return False
 
+    def begin_history(
+        self, kind: str, keys: Sequence[str], by: Attribution, moment: datetime, change: ChangeType
+    ) -> bool:
+        """Write the first versions of new records in fewer steps, where the database can; says whether it did."""
+        return False
+
     def append_event(self, event: Mapping[str, Any]) -> bool:
         """Add an audit event to a free chain in one step, where the database can; says whether it did."""
         return False

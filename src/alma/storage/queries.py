@@ -102,7 +102,7 @@ class Queries:
         limit: int | None = None,
     ) -> list[tuple[Any, ...]]:
         spec = spec_of(cls)
-        if isinstance(names, str) or not isinstance(names, Sequence) or not names:
+        if not isinstance(names, list | tuple) or not names:
             raise ValidationError("query", "names", names, "must be a list of at least one field")
         _require_readable(spec, tuple(names))
         ordered = q.parsed_order(spec, order)
@@ -389,11 +389,8 @@ def named(spec: RecordSpec, record_ids: Iterable[Any]) -> list[Any]:
 
 def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
     """The parsed predicate bounded by the scope, which is required."""
-    return And(_within(spec, scope), q.parsed(spec, where))
-
-
-def _within(spec: RecordSpec, scope: Scope) -> Predicate:
-    return checked_scope(spec.kind, scope).predicate(spec)
+    within = checked_scope(spec.kind, scope).predicate(spec)
+    return within if where is EVERYTHING else And(within, q.parsed(spec, where))
 
 
 @lru_cache(maxsize=256)

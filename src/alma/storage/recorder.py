@@ -70,6 +70,10 @@ class Recorder:
                 return
         keys = list(map(spec.key_of, records))
         last = self._backend.last_versions(spec.kind, keys) if last is None else last
+        if not previous and not last:
+            created = self._change or ChangeType.CREATED
+            if self._backend.begin_history(spec.kind, keys, self._by, moment, created):
+                return
         rows = [
             history.next_version(record, key, previous.get(key), last.get(key), self._by, moment, self._change)
             for key, record in zip(keys, records, strict=True)

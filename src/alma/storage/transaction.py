@@ -407,7 +407,7 @@ def _refuse_other_owner(record: Record, stored: Record) -> None:
 
 
 def _checked_keys(spec: RecordSpec, keys: Iterable[Any]) -> list[Any]:
-    return list(dict.fromkeys(spec.checked(spec.key, key) for key in named(spec, keys)))
+    return [spec.checked(spec.key, key) for key in named(spec, keys)]
 
 
 def _refuse_append_only(spec: RecordSpec) -> None:

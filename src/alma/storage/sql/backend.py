@@ -44,6 +44,8 @@ class SqlBackend(Backend):
         self.cache = cache
         # The models whose first vectors this transaction brings.
         self._claimed: frozenset[str] = frozenset()
+        # SQLite: the kinds that projections follow, as this transaction found them.
+        self.followed_kinds: frozenset[str] | None = None
 
     # ------------------------------------------------------------------ what a database adds
 
@@ -126,6 +128,7 @@ class SqlBackend(Backend):
         for table in self.names.tables():
             self.run(f'DELETE FROM "{table}"', {})
         self.cache.vector_lengths.clear()
+        self.followed_kinds = None
 
     def count_reads(self, spec: RecordSpec, reads: Mapping[str, Reads]) -> None:
         mark, later = self.placeholders(1)[1:-1], "max" if self.dialect.name == "sqlite" else "greatest"

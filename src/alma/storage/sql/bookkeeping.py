@@ -34,30 +34,33 @@ class SqlMarks(MarkTable):
 
     def register(self, name: str, kinds: Sequence[str]) -> None:
         self._delete_all(self._projections, name)
+        self._backend.followed_kinds = None
         self._backend.insert_rows(self._projections, ("projection", "kind"), [(name, kind) for kind in kinds])
 
     def drop(self, name: str) -> None:
         for table in (self._projections, self._outbox):
             self._delete_all(table, name)
+        self._backend.followed_kinds = None
 
     def _delete_all(self, table: str, projection: str) -> None:
         self._backend.run(f"DELETE FROM {table} WHERE projection = {self._named('name')}", {"name": projection})
 
     def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
         """In one statement, which does nothing where no projection follows the kind."""
-        each = "json_each({}) AS key" if self._backend.dialect.name == "sqlite" else "unnest({}::text[]) AS key"
-        key = "key.value" if self._backend.dialect.name == "sqlite" else "key"
+        if self._backend.dialect.name == "sqlite" and kind not in self._followed():
+            return
         self._backend.run(
-            f"INSERT INTO {self._outbox} (projection, kind, record_id, marked_at, generation) "
-            f"SELECT projection, kind, {key}, {self._named('moment')}, 1 "
-            f"FROM {self._projections} CROSS JOIN {each.format(self._named('keys'))} "
-            f"WHERE kind = {self._named('kind')} "
-            # In order, so that two batches over the same records take their row locks in the same order.
-            f"ORDER BY 1, 3 ON CONFLICT (projection, kind, record_id) DO UPDATE "
-            f"SET generation = {self._outbox}.generation + 1, marked_at = excluded.marked_at, "
-            f"attempts = 0, error = NULL, parked = false",
+            _marking(self._backend.names),
             {"kind": kind, "keys": self._backend.bound_list(list(dict.fromkeys(keys))), "moment": self._moment(moment)},
         )
+
+    def _followed(self) -> frozenset[str]:
+        """The kinds that projections follow; on SQLite no other transaction registers one meanwhile."""
+        known = self._backend.followed_kinds
+        if known is None:
+            found = self._backend.rows(f"SELECT kind FROM {self._projections}", {})
+            known = self._backend.followed_kinds = frozenset(kind for (kind,) in found)
+        return known
 
     def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
         free = f"(leased_until IS NULL OR leased_until <= {self._named('now')})"
@@ -157,4 +160,20 @@ def _moving(names: Names) -> str:
     return (
         f"UPDATE {names.audit_chains} SET length = {named('length')}, hash = {named('hash')} "
         f"WHERE chain = {named('chain')}"
+    )
+
+
+@cache
+def _marking(names: Names) -> str:
+    """Marks records for every projection that follows their kind."""
+    on_sqlite, named = names.dialect == "sqlite", names.parameter
+    each, key = ("json_each({}) AS key", "key.value") if on_sqlite else ("unnest({}::text[]) AS key", "key")
+    return (
+        f"INSERT INTO {names.outbox} (projection, kind, record_id, marked_at, generation) "
+        f"SELECT projection, kind, {key}, {named('moment')}, 1 "
+        f"FROM {names.projections} CROSS JOIN {each.format(named('keys'))} WHERE kind = {named('kind')} "
+        # In order, so that two batches over the same records take their row locks in the same order.
+        f"ORDER BY 1, 3 ON CONFLICT (projection, kind, record_id) DO UPDATE "
+        f"SET generation = {names.outbox}.generation + 1, marked_at = excluded.marked_at, "
+        f"attempts = 0, error = NULL, parked = false"
     )

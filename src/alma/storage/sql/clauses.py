@@ -67,6 +67,7 @@ Spelling = Callable[[str], str]
 Shape = tuple[Any, ...]
 _OPERATORS = {"eq": "=", "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _MOST_IN_A_ROW = 200
+_SEVERAL = (And, Or)
 
 
 class Values:
@@ -125,13 +126,18 @@ class Clauses:
         """
         if isinstance(predicate, Compare):
             value = self._value(predicate.field, predicate.value)
-            spelled = self._spelled(predicate.field, value, values)
+            spelled = None if self._on_sqlite else self._spelled(predicate.field, value, values)
             if spelled is None:
                 values.keep(value)
             return predicate.field, predicate.op, spelled
-        if isinstance(predicate, And | Or):
-            shapes = tuple([self.shape(part, values) for part in predicate.parts])
-            return None if None in shapes else (type(predicate), shapes)
+        if isinstance(predicate, _SEVERAL):
+            shapes: list[Shape] = []
+            for part in predicate.parts:
+                shape = self.shape(part, values)
+                if shape is None:
+                    return None
+                shapes.append(shape)
+            return type(predicate), *shapes
         if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
             if values.spell is not None and predicate.field in OWNERS:
                 return predicate.field, "in", predicate.values

@@ -6,7 +6,7 @@ import json
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
-from operator import attrgetter, itemgetter
+from operator import attrgetter
 from typing import Any
 
 from alma.errors import StorageError
@@ -136,7 +136,6 @@ class KindStatements:
         self._names = dialect.names
         self.columns = tuple(field.name for field in spec.stored if not (spec.numbered and field.name == spec.key))
         self._values_of = attrgetter(*self.columns)
-        self._items_of = itemgetter(*self.columns)
         fields = [spec.by_name[name] for name in self.columns]
         self._encoder_of = tuple(map(dialect.encoder, fields))
         encoders = ((i, self._encoder_of[i], _EMPTY.get(field.type)) for i, field in enumerate(fields))
@@ -169,10 +168,6 @@ class KindStatements:
         """The same of one record."""
         row = zip(self.columns, self._encoded_row(list(self._values_of(record))), strict=True)
         return {name: value for name, value in row if value is not None}
-
-    def row_of(self, values: Mapping[str, Any]) -> list[Any]:
-        """The columns of a record that is given by its values alone, in the order of `columns`, encoded."""
-        return self._encoded_row(list(self._items_of(values)))
 
     def _encoded_row(self, values: list[Any]) -> list[Any]:
         for i, encode, empty in self._encoders:

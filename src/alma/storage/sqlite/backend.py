@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
+from datetime import datetime
 from functools import cached_property, lru_cache, partial
 from itertools import chain, compress, groupby, islice, repeat
 from pathlib import Path
@@ -12,7 +13,9 @@ from typing import Any
 
 from alma.errors import StorageError
 from alma.model.fields import FieldType
+from alma.model.governance import Attribution
 from alma.model.kinds import kind_named
+from alma.model.memory import ChangeType
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
@@ -172,6 +175,12 @@ def writing(table: str, columns: tuple[str, ...], rows: int = 1, replace: bool =
     return f'{"REPLACE" if replace else "INSERT OR FAIL"} INTO "{table}" ({names}) VALUES {", ".join([row] * rows)}'
 
 
+_VERSIONS = (
+    "INSERT OR FAIL INTO memory_versions "
+    "(kind, memory_id, version_number, change_type, change_reason, created_at, created_by) "
+)
+_FIRST_VERSION = f"{_VERSIONS} VALUES (:kind, :key, 1, :change, :reason, :moment, :author)"
+_FIRST_VERSIONS = f"{_VERSIONS} SELECT :kind, value, 1, :change, :reason, :moment, :author FROM json_each(:keys)"
 _VECTOR = ("memory_type", "memory_id", "model", "dims", "embedding")
 _MOST_SEARCHES = 64
 
@@ -239,6 +248,18 @@ class SQLiteBackend(SqlBackend):
             self._index_words(spec, seqs, records)
             if len(records) >= sqlite_fulltext.MANY:
                 sqlite_fulltext.merge(self._connection, self.names.fts_table(spec))
+
+    def begin_history(
+        self, kind: str, keys: Sequence[str], by: Attribution, moment: datetime, change: ChangeType
+    ) -> bool:
+        """In one statement, without making a record of each version."""
+        at = self.dialect.encode(FieldType.TIMESTAMP, moment)
+        values = {"kind": kind, "change": str(change), "reason": by.reason, "moment": at, "author": by.author}
+        if len(keys) == 1:
+            self._connection.execute(_FIRST_VERSION, {**values, "key": keys[0]})
+        else:
+            self._connection.execute(_FIRST_VERSIONS, {**values, "keys": self.bound_list(keys)})
+        return True
 
     def replace(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
         statements = self.dialect.kind(spec)

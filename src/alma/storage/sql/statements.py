@@ -55,6 +55,7 @@ def as_vector(value: Vector | bytes) -> Vector:
 
 
 _MOST_SHAPES = 512
+_FEW_ROWS = 4
 _EMPTY = {FieldType.JSON: "{}", FieldType.STRINGS: "[]"}
 _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
@@ -208,10 +209,12 @@ class KindStatements:
         return columns
 
     def records(self, rows: Sequence[Sequence[Any]]) -> list[Record]:
-        """The records that selected rows hold: read column by column, which takes less than row by row."""
+        """The records that selected rows hold: several are read column by column, which takes less than row by row."""
+        if len(rows) < _FEW_ROWS:
+            return list(map(self.record, rows))
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
         try:
-            for i, decode, may_lack in self._decoded if columns else ():
+            for i, decode, may_lack in self._decoded:
                 if may_lack:
                     columns[i] = [None if value is None else decode(value) for value in columns[i]]
                 else:
@@ -219,7 +222,7 @@ class KindStatements:
                     columns[i] = list(map(decode, columns[i]))
         except (ValueError, TypeError, KeyError):
             return list(map(self.record, rows))
-        return self.spec.trusted_together(self._read, columns) if columns else []
+        return self.spec.trusted_together(self._read, columns)
 
     def record(self, row: Sequence[Any]) -> Record:
         """The record a selected row holds."""

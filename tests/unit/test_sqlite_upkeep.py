@@ -13,7 +13,7 @@ import pytest
 
 from alma.model.learning import Heuristic
 from alma.model.scope import Scope
-from alma.storage.sqlite import checkpoints as sqlite_checkpoints
+from alma.storage import sqlite_local
 from alma.storage.sqlite import fulltext as sqlite_fulltext
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
@@ -114,8 +114,8 @@ def test_single_saves_leave_few_pieces_and_are_all_found(path: Path, store: SQLi
 
 
 def test_the_log_of_a_big_batch_is_emptied(path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "_CHECKPOINT_BYTES", 1 << 16)
-    monkeypatch.setattr(sqlite_checkpoints, "_MOST_BYTES_LEFT", 1 << 16)
+    monkeypatch.setattr(sqlite_local, "_CHECKPOINT_BYTES", 1 << 16)
+    monkeypatch.setattr(sqlite_local, "_MOST_BYTES_LEFT", 1 << 16)
     store.save_many(heuristics(500))
     store._checkpoints.finish()
     assert log_bytes(path) == 0
@@ -124,9 +124,9 @@ def test_the_log_of_a_big_batch_is_emptied(path: Path, store: SQLiteStorage, mon
 def test_the_log_starts_again_under_steady_writing(
     path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "_CHECKPOINT_BYTES", 1 << 18)
-    monkeypatch.setattr(sqlite_checkpoints, "_CHECKPOINT_ROWS", 500)
-    monkeypatch.setattr(sqlite_checkpoints, "_MOST_BYTES_WHILE_WRITING", 1 << 19)
+    monkeypatch.setattr(sqlite_local, "_CHECKPOINT_BYTES", 1 << 18)
+    monkeypatch.setattr(sqlite_local, "_CHECKPOINT_ROWS", 500)
+    monkeypatch.setattr(sqlite_local, "_MOST_BYTES_WHILE_WRITING", 1 << 19)
     starts = set()
     for record in heuristics(300):
         store.save(record)
@@ -138,7 +138,7 @@ def test_the_log_starts_again_under_steady_writing(
 def test_a_log_that_starts_again_keeps_its_room(
     path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "_CHECKPOINT_ROWS", 1 << 30)
+    monkeypatch.setattr(sqlite_local, "_CHECKPOINT_ROWS", 1 << 30)
     store.save_many(heuristics(500))
     store._checkpoints.finish()
     room, before = log_bytes(path), log_start(path)
@@ -152,11 +152,11 @@ def test_a_log_that_starts_again_keeps_its_room(
 def test_a_log_is_cut_off_where_nobody_writes_and_written_over_where_somebody_does(
     path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_checkpoints, "_MOST_BYTES_LEFT", 0)
+    monkeypatch.setattr(sqlite_local, "_MOST_BYTES_LEFT", 0)
     store.save(make.a_heuristic())
     store._checkpoints.finish()
     last_written = path.with_name(f"{path.name}-wal").stat().st_mtime_ns
-    most = sqlite_checkpoints._MOST_BYTES_WHILE_WRITING
+    most = sqlite_local._MOST_BYTES_WHILE_WRITING
     assert store._checkpoints._starting_again(most, last_written) == "TRUNCATE"
     assert store._checkpoints._starting_again(most + 1, last_written - 1) == "RESTART"
     assert store._checkpoints._starting_again(most, last_written - 1) is None

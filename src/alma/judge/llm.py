@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from alma.errors import LanguageModelError
-from alma.judge.base import LABELS, Judge, Judgement
-from alma.judge.cache import AnswerCache, Probabilities, compared
+from alma.judge.base import LABELS, AnswerCache, Judge, Judgement, Probabilities, compared
 from alma.judge.default import default_judge
 from alma.llm.base import LanguageModel, Message, Schema, complete_json
 from alma.model.common import checked_part

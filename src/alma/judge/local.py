@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from alma.judge.base import Judgement, StrictJudge
-from alma.judge.cache import AnswerCache, Probabilities, compared
-from alma.judge.network import Head, Network, read_card
+from alma.errors import ConfigurationError, ProviderError
+from alma.judge.base import LABELS, AnswerCache, Judgement, Probabilities, StrictJudge, compared, swapped
+from alma.onnx import first_line, load_session, load_tokenizer, sha256_of
 from alma.paths import expand_home
-from alma.process import LazyValue, PerProcess
+from alma.process import LazyValue, PerProcess, ShortestJobFirst, spare_cpus
+from alma.text.tokens import terms
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Floats = np.ndarray[Any, np.dtype[np.float64]]
+
 
 SHIPPED: Final = Path(__file__).parent / "data"
 """The folder of the model that comes with the package."""
@@ -79,3 +91,273 @@ class LocalJudge:
         readable = [texts for texts in asked if all(map(str.strip, texts))]
         answers = iter(self._answers.get().found(head, readable, ask))
         return [next(answers) if all(map(str.strip, texts)) else 0.0 for texts in asked]
+
+
+Head = Literal["relation", "useful", "injection"]
+MODEL_FILE, TOKENIZER_FILE, CARD_FILE = "judge.onnx", "tokenizer.json", "judge.json"
+
+# A text of more characters is judged by its beginning and, where it may hold an injection, by its end.
+_LONGEST_READ = 32_768
+# An injection is looked for in so many windows of a text at most; of a longer one they are evenly spaced.
+_MOST_WINDOWS = 32
+_WORDS_LOOKED_AT = 100
+# More at once take longer each, as they leave the processor's cache.
+_SEQUENCES_AT_ONCE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What `judge.json` says about the model it lies beside."""
+
+    name: str
+    digests: Mapping[str, str]
+    max_tokens: int
+    temperatures: Mapping[str, float]
+    both_orders: bool
+
+
+def read_card(folder: Path) -> Card:
+    """The card of the model in a folder."""
+    file = folder / CARD_FILE
+    try:
+        said = json.loads(file.read_text(encoding="utf-8"))
+        if tuple(said["labels"]) != LABELS:
+            raise ValueError(f"its labels are not {', '.join(LABELS)}")
+        temperatures = {str(head): float(value) for head, value in said["temperature"].items()}
+        if "relation" not in temperatures or min(temperatures.values()) <= 0:
+            raise ValueError("it needs a temperature above 0 for each head, and one for relation")
+        digests = {name: str(said["sha256"][name]) for name in (MODEL_FILE, TOKENIZER_FILE)}
+        return Card(str(said["name"]), digests, int(said["max_tokens"]), temperatures, bool(said["both_orders"]))
+    except OSError as exc:
+        raise ConfigurationError(
+            f"{file} cannot be read ({exc.strerror}): the folder of a judge holds {MODEL_FILE}, {TOKENIZER_FILE} and "
+            f"{CARD_FILE}"
+        ) from exc
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise ConfigurationError(f"{file} does not describe a judge: {first_line(exc)}") from exc
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A text as tokens, with the pieces that the model has no token for."""
+
+    ids: list[int]
+    unknown: Counter[str]
+    whole: bool
+    states: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The special tokens of a sequence and the types of all of its tokens, for one text or for two."""
+
+    before: list[int]
+    between: list[int]
+    after: list[int]
+    types: tuple[int, int, int, int, int]
+
+    @property
+    def size(self) -> int:
+        return len(self.before) + len(self.between) + len(self.after)
+
+
+_Sequence = tuple[list[int], list[int]]
+"""Token ids and token types."""
+
+
+class Network:
+    """A loaded model and its tokenizer."""
+
+    def __init__(self, folder: Path, card: Card) -> None:
+        model, tokenizer = (_verified(folder / name, card) for name in (MODEL_FILE, TOKENIZER_FILE))
+        self._card = card
+        self._tokenizer = load_tokenizer(tokenizer, ProviderError)
+        # A text that spells "[SEP]" must not end the text.
+        self._tokenizer.encode_special_tokens = True
+        self._session = load_session(model, 1, ProviderError)
+        self._inputs = [each.name for each in self._session.get_inputs()]
+        unknown = getattr(self._tokenizer.model, "unk_token", None)
+        self._unknown_id = None if unknown is None else self._tokenizer.token_to_id(unknown)
+        self._pair = _frame(self._tokenizer.encode("a", "a"))
+        self._alone = _frame(self._tokenizer.encode("a"))
+        self._turns = ShortestJobFirst(spare_cpus())
+
+    def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
+        """The probabilities of the labels for each pair; those of (b, a) are these, swapped, if each is asked alone."""
+        read = self._read_all(pairs)
+        asked = [(read[a], read[b]) for a, b in pairs]
+        both = self._card.both_orders
+        orders = [[self._joined(a, b), self._joined(b, a)] if both else [self._joined(a, b)] for a, b in asked]
+        found = [_averaged(_softmax(rows)) for rows in self._run("relation", orders)]
+        return [self._as_far_as_read(each, *texts) for each, texts in zip(found, asked, strict=True)]
+
+    def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        """The probability that the second text of each pair helps with the task that is the first."""
+        read = self._read_all(pairs)
+        rows = self._run("useful", [[self._joined(read[task], read[memory])] for task, memory in pairs])
+        return [float(_sigmoid(each).max()) for each in rows]
+
+    def injection(self, texts: Sequence[str]) -> list[float]:
+        """The probability that a text holds an injection: that of its most suspicious window."""
+        rows = self._run("injection", [self._windows(text) for text in texts])
+        return [float(_sigmoid(each).max()) for each in rows]
+
+    def _read_all(self, pairs: Sequence[tuple[str, str]]) -> dict[str, _Read]:
+        return {text: self._read(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
+
+    def _read(self, text: str) -> _Read:
+        beginning = _encodable(text[:_LONGEST_READ])
+        encoding = self._tokenizer.encode(beginning, add_special_tokens=False)
+        unknown = [at for at, token in zip(encoding.offsets, encoding.ids, strict=True) if token == self._unknown_id]
+        pieces = Counter(beginning[start:end] for start, end in unknown)
+        return _Read(encoding.ids, pieces, whole=len(text) <= _LONGEST_READ, states=_states_something(beginning))
+
+    def _joined(self, a: _Read, b: _Read) -> _Sequence:
+        """Two texts as one sequence, of which the longer is cut first."""
+        frame, (first, second) = self._pair, self._kept(a, b)
+        parts = frame.before, a.ids[:first], frame.between, b.ids[:second], frame.after
+        return _assembled(parts, frame.types)
+
+    def _kept(self, a: _Read, b: _Read) -> tuple[int, int]:
+        """How many tokens of each text the model reads."""
+        room = self._card.max_tokens - self._pair.size
+        first, second = len(a.ids), len(b.ids)
+        return min(first, max(room - second, room // 2)), min(second, max(room - first, room // 2))
+
+    def _as_far_as_read(self, found: Probabilities, a: _Read, b: _Read) -> Probabilities:
+        """What follows for the whole texts from what was read of them.
+
+        A text that goes on, or has pieces the model does not know, may say more than was read of it: then the other
+        does not imply it. Texts that state nothing do not agree, however alike they look.
+        """
+        first, second = self._kept(a, b)
+        stated = a.states and b.states
+        same, more, less, opposite, supersedes, other = found
+        if first < len(a.ids) or not a.whole or a.unknown - b.unknown or not stated:
+            same, more, less, other = 0.0, more + same, 0.0, other + less
+        if second < len(b.ids) or not b.whole or b.unknown - a.unknown or not stated:
+            same, more, less, other = 0.0, 0.0, less + same, other + more
+        return same, more, less, opposite, supersedes, other
+
+    def _windows(self, text: str) -> list[_Sequence]:
+        """A text in windows that overlap by a quarter."""
+        half = _LONGEST_READ // 2
+        ends = text if len(text) <= _LONGEST_READ else f"{text[:half]} {text[-half:]}"
+        ids = self._read(ends).ids
+        frame, size = self._alone, self._card.max_tokens - self._alone.size
+        last = max(0, len(ids) - size)
+        count = min(_MOST_WINDOWS, 1 + -(-last // (size * 3 // 4)))
+        starts = [last * i // max(1, count - 1) for i in range(count)]
+        return [
+            _assembled((frame.before, ids[start : start + size], [], [], frame.after), frame.types) for start in starts
+        ]
+
+    def _run(self, head: Head, groups: Sequence[Sequence[_Sequence]]) -> list[Floats]:
+        """The logits of the sequences of each group, divided by the temperature of the head.
+
+        Only the sequences of one group are run together, and all of a group are of one length: the model rounds its
+        activations on a scale that it takes from all it is given at once, so that in other company a pair would get
+        another answer. More than one group takes turns with those of other threads.
+        """
+        tokens = sum(len(ids) for group in groups for ids, _ in group)
+        with self._turns.job(tokens) if len(groups) > 1 else nullcontext(_at_once) as take_turn:
+            return [self._logits(head, group, take_turn) for group in groups]
+
+    def _logits(self, head: Head, group: Sequence[_Sequence], take_turn: Callable[[], object]) -> Floats:
+        import numpy as np
+
+        found = []
+        for start in range(0, len(group), _SEQUENCES_AT_ONCE):
+            take_turn()
+            ids, types = map(np.array, zip(*group[start : start + _SEQUENCES_AT_ONCE], strict=True))
+            found.append(self._answered(head, {"input_ids": ids, "token_type_ids": types}))
+        logits = np.concatenate(found).astype(np.float64)
+        if not np.all(np.isfinite(logits)):
+            raise ProviderError(f"{self._card.name} answered with something that is no number; its file is damaged")
+        return logits / self._card.temperatures[head]
+
+    def _answered(self, head: Head, inputs: dict[str, Any]) -> Any:
+        import numpy as np
+
+        ids = inputs["input_ids"]
+        inputs["attention_mask"] = np.ones_like(ids)
+        try:
+            return self._session.run([head], {name: inputs[name] for name in self._inputs})[0]
+        except Exception as exc:
+            # The runtime's own errors share no base class.
+            raise ProviderError(f"{self._card.name} failed on {ids.shape[1]} tokens: {first_line(exc)}") from exc
+
+
+def _verified(file: Path, card: Card) -> Path:
+    try:
+        digest = sha256_of(file)
+    except OSError as exc:
+        raise ProviderError(f"{file} cannot be read: {exc.strerror}; install alma-memory anew") from exc
+    if digest != card.digests[file.name]:
+        raise ProviderError(
+            f"{file} is not the file that its {CARD_FILE} describes (its SHA-256 is {digest}): it was damaged or "
+            f"replaced; run  pip install --force-reinstall --no-deps alma-memory"
+        )
+    return file
+
+
+def _frame(sample: Any) -> _Frame:
+    """What the tokenizer puts around a text or a pair."""
+    owner = sample.sequence_ids
+    content = [i for i, each in enumerate(owner) if each is not None]
+    seconds = [i for i in content if owner[i] == 1]
+    if not content:
+        raise ProviderError("the tokenizer knows no letters; its file is damaged or belongs to no text encoder")
+    end = max(i for i in content if owner[i] == 0) + 1
+    start, stop = (seconds[0], seconds[-1] + 1) if seconds else (end, end)
+    ids, types = sample.ids, sample.type_ids
+    of_between = types[end] if end < start else 0
+    of_second = types[start] if seconds else 0
+    of_after = types[stop] if stop < len(ids) else 0
+    return _Frame(
+        ids[: content[0]], ids[end:start], ids[stop:], (types[0], types[content[0]], of_between, of_second, of_after)
+    )
+
+
+def _assembled(parts: Sequence[list[int]], types: Sequence[int]) -> _Sequence:
+    ids = [token for part in parts for token in part]
+    return ids, [kind for part, kind in zip(parts, types, strict=True) for _ in part]
+
+
+def _states_something(text: str) -> bool:
+    """Whether a text has two words at least: a number, a sign, a name or a scrap of code is not a statement.
+
+    The model learned from statements; of others it says anything.
+    """
+    words = (term for term in terms(text) if len(term) > 1 and term.isalpha())
+    return len(set(islice(words, _WORDS_LOOKED_AT))) > 1
+
+
+def _encodable(text: str) -> str:
+    """The text without half of a character, which no tokenizer takes."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _averaged(rows: Floats) -> Probabilities:
+    """The probabilities of a pair; those of its other order, where they follow, are counted as much."""
+    orders = [swapped(row) if i % 2 else tuple(row) for i, row in enumerate(rows.tolist())]
+    return tuple(sum(each) / len(orders) for each in zip(*orders, strict=True))
+
+
+def _softmax(logits: Floats) -> Floats:
+    import numpy as np
+
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    found: Floats = powers / powers.sum(axis=1, keepdims=True)
+    return found
+
+
+def _sigmoid(logits: Floats) -> Floats:
+    import numpy as np
+
+    found: Floats = 1 / (1 + np.exp(-np.clip(logits.reshape(-1), -60, 60)))
+    return found
+
+
+def _at_once() -> None:
+    """Wait for no turn."""

@@ -33,8 +33,7 @@ from alma.storage.backend import Query, Reads
 from alma.storage.history import with_content
 from alma.storage.outbox import Mark
 from alma.storage.queries import EVERYWHERE, Queries, embedding, inside, named, required_limit
-from alma.storage.recorder import Act
-from alma.storage.writer import Writer, in_order
+from alma.storage.writer import Act, Writer, in_order
 
 T = TypeVar("T", bound=Record)
 

@@ -19,8 +19,8 @@ from alma.errors import ConflictError, StorageError, UniquenessError
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.record import Record, RecordSpec
 from alma.storage.backend import Backend
-from alma.storage.recorder import Act
 from alma.storage.transaction import Transaction
+from alma.storage.writer import Act
 
 _log = logging.getLogger("alma.storage")
 

@@ -1,4 +1,4 @@
-"""Predicates, orders and cursors as SQL: names come from the record's description, and values are bound.
+"""The names of tables, and predicates, orders and cursors as SQL: names come from the record's description, and values are bound.
 
 Only truth values and, on request, owners are written as literals, so that a server plans a statement once.
 """

@@ -1,6 +1,7 @@
-"""The names of tables, and predicates, orders and cursors as SQL: names come from the record's description, and values are bound.
+"""Names of tables, and predicates, orders and cursors as SQL.
 
-Only truth values and, on request, owners are written as literals, so that a server plans a statement once.
+Names of columns come from the record's description, and values are bound. Only truth values and, on request, owners are
+written as literals, so that a server plans a statement once.
 """
 
 from __future__ import annotations

@@ -72,7 +72,8 @@ class StoredLessons:
 
     def warnings(self, lessons: Iterable[str]) -> list[AntiPattern]:
         """The warnings of these lessons, locked."""
-        return self._locked(map(anti_pattern_id, lessons))
+        ids = list(map(anti_pattern_id, lessons))
+        return self.tx.lock(AntiPattern, ids, self.scope) if ids else []
 
     def alternatives(self, lessons: Iterable[str]) -> dict[str, str | None]:
         """Which of these lessons have a warning, each with the better alternative that it names."""
@@ -81,10 +82,6 @@ class StoredLessons:
             return {}
         found = self.tx.values(AntiPattern, ("id", "better_alternative"), self.scope, In("id", lesson_of))
         return {lesson_of[key]: alternative for key, alternative in found}
-
-    def _locked(self, ids: Iterable[str]) -> list[AntiPattern]:
-        wanted = list(ids)
-        return self.tx.lock(AntiPattern, wanted, self.scope) if wanted else []
 
     def trials(self, lesson_id: str) -> list[Trial]:
         """The newest outcomes of a lesson, newest first."""

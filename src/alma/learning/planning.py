@@ -115,7 +115,7 @@ class Planner:
 
     def plan(self, outcome: Outcome, *, has_given_vector: bool = False) -> Plan:
         """Find what is near the outcome, and judge its strategy."""
-        scope = scope_of(outcome)
+        scope = agent_scope(outcome.project_id, outcome.agent)
         # Inside a transaction of the caller, the index does not know what that has written, and nothing is outside.
         is_inside = self._storage.is_writing
         neighbours = None if is_inside else self._indexed(outcome, scope)
@@ -135,9 +135,7 @@ class Planner:
             return None
         most = (_OUTCOMES_INDEXED, _RULES)
         found = self.index.near(scope, unit(outcome.embedding), self._strategies.tuning.similar, most)
-        if found is None:
-            return None
-        return Neighbours(*found)
+        return None if found is None else Neighbours(*found)
 
     def _searched(self, outcome: Outcome, scope: Scope) -> Neighbours:
         if not self._storage.is_writing and isinstance(outcome.embedding, Vector):
@@ -312,13 +310,9 @@ class Planner:
         self.index.add_committed(plan.scope, [(vector, entry)], rules, span, match.repeats)
 
 
-def scope_of(outcome: Outcome) -> Scope:
-    """An outcome is compared with others of its agent in its project."""
-    return _agent_scope(outcome.project_id, outcome.agent)
-
-
 @lru_cache(maxsize=1024)
-def _agent_scope(project_id: str, agent: str) -> Scope:
+def agent_scope(project_id: str, agent: str) -> Scope:
+    """An outcome is compared with others of its agent in its project."""
     return Scope(project_id=project_id, agent=agent)
 
 

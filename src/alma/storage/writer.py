@@ -94,8 +94,10 @@ class Writer:
         self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], action: str, moment: datetime
     ) -> None:
         """What follows from every write: audit, and marks for the indexes."""
-        self.recorder.audit(spec, action, new, moment)
-        self.recorder.audit_change(spec, changed, moment)
+        if new:
+            self.recorder.audit(spec, action, new, moment)
+        if changed:
+            self.recorder.audit(spec, self.recorder.action, changed, moment)
         self.recorder.mark(spec, [*map(spec.key_of, new), *map(spec.key_of, changed)], moment)
 
     def delete(self, spec: RecordSpec, records: Sequence[Record], action: str = "delete") -> None:
@@ -258,7 +260,8 @@ class Recorder:
         self._by = by
         self._chain_head: ChainHead | None = None
         self._change: ChangeType | None = None
-        self._action = "update"
+        # What the audit log calls a change.
+        self.action = "update"
         # What was done to records, for stores with a subscriber.
         self.acts: list[Act] | None = None
 
@@ -274,11 +277,11 @@ class Recorder:
     @contextmanager
     def audited_as(self, action: str) -> Iterator[None]:
         """Record the changes made inside as this action in the audit log."""
-        before, self._action = self._action, action
+        before, self.action = self.action, action
         try:
             yield
         finally:
-            self._action = before
+            self.action = before
 
     def reset(self) -> None:
         """Begin new audit chains after everything was erased."""
@@ -331,16 +334,10 @@ class Recorder:
 
     def audit(self, spec: RecordSpec, action: str, records: Sequence[Record], moment: datetime) -> None:
         """Say in the audit log, and to subscribers after the commit, what was done."""
-        if not records:
-            return
         if spec.audited:
             self.append_events(audit_events(spec, action, records, self._by, moment))
             if self.acts is not None:
                 self.acts.append((action, spec, records))
-
-    def audit_change(self, spec: RecordSpec, records: Sequence[Record], moment: datetime) -> None:
-        """The same for records that were there before."""
-        self.audit(spec, self._action, records, moment)
 
     def append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Write audit events behind each other into a chain that is this transaction's until it ends."""

@@ -167,15 +167,12 @@ class KindStatements:
 
     def filled_row(self, record: Record) -> dict[str, Any]:
         """The same of one record."""
-        row = zip(self.columns, self._encoded_row(list(self._values_of(record))), strict=True)
-        return {name: value for name, value in row if value is not None}
-
-    def _encoded_row(self, values: list[Any]) -> list[Any]:
+        values = list(self._values_of(record))
         for i, encode, empty in self._encoders:
             value = values[i]
             if value is not None:
                 values[i] = encode(value) if value or empty is None else empty
-        return values
+        return {name: value for name, value in zip(self.columns, values, strict=True) if value is not None}
 
     def changes(self, record: Record, previous: Record) -> dict[str, Any]:
         """The columns of a record, encoded, that are others than before."""

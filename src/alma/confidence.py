@@ -96,7 +96,7 @@ class ConfidenceSignal:
 
     @property
     def reasoning(self) -> str:
-        """Why the signal is what it is, in sentences."""
+        """The reasons for the signal, in sentences."""
         tried = self.assessed
         limits = f"between {tried.lower_bound:.0%} and {tried.upper_bound:.0%}"
         known = (
@@ -116,11 +116,11 @@ def _times(number: int) -> str:
 _LOOKED_AT = 20
 _STRONG, _GOOD, _DOUBTFUL, _BAD = 0.8, 0.6, 0.4, 0.25
 _TRIED, _WELL_TRIED = 3, 5
-# What a warning about this very strategy takes off what the outcomes say.
+# The weight of a warning about the same strategy, in outcomes.
 _WARNING_COUNTS_AS = 3.0
-# What is not known is as likely as not, and what happened on other tasks says this much about it.
+# The prior success rate, and the weight of outcomes on other tasks.
 _UNKNOWN, _ON_OTHER_TASKS = 0.5, 0.25
-# How much it speaks against a strategy that only another agent has tried it.
+# The severity of a risk for strategies that only another agent has tried.
 _ONE_SOURCE = 0.3
 
 

@@ -36,7 +36,7 @@ class MergedGroup:
 
 @dataclass(frozen=True, slots=True)
 class ConsolidationResult:
-    """The groups that were merged, or in a dry run would be, and how many memories were looked at."""
+    """The groups that were merged, or in a dry run would be, and how many memories were compared."""
 
     groups: tuple[MergedGroup, ...]
     memories_processed: int
@@ -226,7 +226,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 def kind_of(memory_type: str | type[Record]) -> Kind:
-    """How memories of this type are merged; the plural is understood as well."""
+    """How memories of this type are merged; the plural is accepted as well."""
     name: object = memory_type
     if isinstance(memory_type, type) and issubclass(memory_type, Record):
         name = memory_type.spec.kind

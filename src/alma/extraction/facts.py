@@ -74,8 +74,8 @@ class ExtractedFact:
     """A statement of a conversation that is worth learning.
 
     An outcome, a heuristic and an anti-pattern have a `strategy`; `task` is what it was tried for, `reason` why it
-    failed, `alternative` what to do instead. `corrects` is what was said before and is wrong, `supersedes` the whole
-    sentence that it stood in. `masked` names the secrets that were masked in it.
+    failed, `alternative` what to do instead. `corrects` is an earlier statement that is wrong, `supersedes` the
+    whole sentence that contains it. `masked` names the secrets that were masked in it.
     """
 
     fact_type: FactType

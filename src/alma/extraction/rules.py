@@ -110,7 +110,7 @@ def _first_read(ways: Iterable[Clause], sentence: Sentence) -> list[_Proposed]:
 
 
 def _stated(clause: Clause, sentence: Sentence, whole: bool = False) -> list[_Proposed]:
-    """Facts of a clause; of an assistant, only what it found out."""
+    """Facts of a clause; from an assistant, only its findings."""
     for frame in clause.language.frames:
         if (whole and not frame.has_comma) or (not sentence.by_user and not _found_out(frame)):
             continue
@@ -299,7 +299,7 @@ def _is_same_thing(old: _Proposed, new: _Proposed) -> bool:
 
 
 def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
-    """ "It is 5433, not 5432": what was said of the one before, with the other in its place."""
+    """ "It is 5433, not 5432": the statement about the second value, with the first in its place."""
     said = sentence.plain
     nots = [i for i, word in enumerate(said.words) if word == "not" and i and said.tokens[i - 1].text == ","]
     if not nots or not sentence.by_user or sentence.is_asked:
@@ -330,7 +330,7 @@ def _corrected(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
 
 
 def _mended(sentence: Sentence, heard: _Heard) -> list[_Proposed]:
-    """ "No, 5433": what was said last, with the one number or name in it that is meant; else it is only taken back."""
+    """ "No, 5433": the last statement with its one number or name replaced; without one, it is only retracted."""
     last = [each for each in heard.said if each.evidence.message >= sentence.evidence.message - _SOON and each.is_plain]
     values = [_values(each.plain) for each in last]
     new = _values(sentence.plain)

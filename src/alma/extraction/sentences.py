@@ -96,7 +96,7 @@ class Sentence:
 
     @cached_property
     def wish_asked_for(self) -> Clause | None:
-        """A standing request in polite form: could you please always …?"""
+        """A lasting request in polite form: could you please always …?"""
         said, phrases = self.plain, self.language.phrases
         if not self.by_user or "polite_questions" not in phrases:
             return None
@@ -183,7 +183,7 @@ def sentences(turns: Sequence[Turn]) -> Iterator[Sentence]:
         if turn.role not in (*USERS, *ASSISTANTS) or (made_up and turn.role not in USERS):
             continue
         text = turn.content[:_LONGEST_MESSAGE]
-        # Blanked with spaces, so that places stay the same.
+        # Replaced by spaces, so that positions stay the same.
         readable = _PASTED.sub(_blank, text)
         if turn.role in USERS:
             readable, made_up = _without_material(readable)

@@ -144,7 +144,7 @@ class Harness:
         try:
             return self.pre_run(context)
         except (StorageError, ProviderError) as exc:
-            _log.warning("a run had to do without memory", extra={"agent": self.agent.name, "error": str(exc)})
+            _log.warning("memory is unavailable for a run", extra={"agent": self.agent.name, "error": str(exc)})
             return MemorySlice(query=context.task, agent=self.agent.name, degraded=f"memory is down ({exc})")
 
     def _learned(self, context: Context, result: RunResult) -> Learned | Outcome:

@@ -184,7 +184,7 @@ class ChainCheck:
             gone = f"{_events(counted - self._unchained)} from before the chains removed"
             self._findings.append(Finding("removed", None, gone))
         elif self._unchained > counted:
-            more = f"{self._unchained - counted:,} more events than there were lie before the chains"
+            more = f"{self._unchained - counted:,} more events than expected are older than the chains"
             self._findings.append(Finding("inserted", None, more))
 
     def _add_finding(self, kind: Tampering, event_id: int | None, what: str) -> None:

@@ -1,4 +1,4 @@
-"""Detect the relationships that a memory shows by what it says, each with its evidence."""
+"""Detect the relationships that the text of a memory states, each with its evidence."""
 
 from __future__ import annotations
 

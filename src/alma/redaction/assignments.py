@@ -22,12 +22,12 @@ from alma.redaction.values import (
     may_be,
 )
 
-# An ampersand belongs to a value unless the next parameter of a query, or the next command, begins with it.
+# An ampersand is part of a value unless it begins the next query parameter or the next command.
 _SIGN = r"""(?:[^\s,;"'`&<>]|&(?![\w.-]{0,64}=|&|\s|$))"""
 _QUOTED = r'''(?P<quote>\\?(?:"""|\'\'\'|["'`]))(?P<quoted>(?:(?!(?P=quote))[^\n]){1,}?)(?P=quote)'''
 _VALUE = rf"""{_QUOTED}|(?P<bare>{_SIGN}{{3,}}+)"""
-# How a value follows its name: in code, in JSON, in an address, in a table; bold, and with the type between them; on
-# the same line or alone on one of the next two.
+# What separates a value from its name: in code, JSON, URLs and tables, in bold, or with the type in between; on the
+# same line or alone on one of the next two.
 _QUOTE = r"(?:\\?[\"'`]|%22|\*{1,3}|_{2})?"
 _TYPE = r"(?:\s?:\s?[A-Za-z_&][\w.&*\[\]|<>?]{0,30}(?=\s?=))?"
 _BELOW = r"[^\S\n]{0,4}(?:\n[^\S\n]{0,80}){1,2}"
@@ -36,7 +36,7 @@ _ASSIGNED = re.compile(
     rf"(?P<by>=>|:=|==?|:|：|%3[ad]|\||->|→|–|—|-(?=\s))"
     rf"(?:(?:\*{{1,3}}|_{{2}})(?=\s))?(?P<after>{_BELOW}|[^\S\n]{{0,4}})(?:%22|\*{{1,3}})?(?:{_VALUE})"
 )
-# Signs that part a name and a value as often as they part anything else.
+# Separators that are also common between other words.
 _LOOSE = ("|", "->", "→", "–", "—", "-")
 _COLONS = (":", "：")
 _SHORTEST_SAID = 6
@@ -54,18 +54,18 @@ _IS = r"(?:is|was|will\s++be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|э�
 _SAID = re.compile(
     rf"(?:\s++code)?(?:{_FOR}?\s++{_IS}(?:\s*+:)?\s++|{_FOR}\s*+(?:=>|->|→|:)\s*+|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
 )
-# Where English says something else with them: the password on server12, to server12.
+# Prepositions that are usually followed by a place: the password on server12, to server12.
 _SAID_ABROAD = re.compile(
     rf"{_FOR}?(?:\s++(?:to|je|on|e|ir|la|là|és|este|esta|está|yra|adalah|ialah|olarak|είναι|је|היא|הוא)(?:\s*+:)?\s++|\s?คือ\s?)"
     rf"{_SHORT_VALUE}"
 )
-# "set the password to hunter2": what is set says that a value follows, and not what the password opens.
+# "set the password to hunter2": after "set" comes a value, not the place that the password is for.
 _TO = re.compile(
     rf"(?:{_FOR})??(?:\s++from\s++\S{{1,80}})?\s++(?P<to>to|auf|à|a|en|su|till|naar|na|"
     rf"на)(?:\s*+:)?\s++{_SHORT_VALUE}(?!\s++(?:is|was|ist|est|es)\b)"
 )
 _SET = re.compile(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
-# "the password was changed to hunter2": then what is behind it is one, unless it is a name.
+# "the password was changed to hunter2": a value follows, unless it is a name.
 _CHANGED = r"(?:set|changed|updated|rotated|switched|reset|altered)"
 _BECAME = re.compile(
     rf"{_FOR}?\s++(?:(?:was|is|has\s++been|had\s++been|got|gets|will\s++be)\s++(?:now\s++|just\s++)?{_CHANGED}\s++(?:back\s++)?to"
@@ -81,7 +81,7 @@ _NEXT_ARGUMENT = re.compile(rf"{SUFFIX}[\"']\s?,\s{{0,4}}[bru]?(?:{_QUOTED})\s{{
 _DEFINING = re.compile(
     r"(?:define|putenv|setenv|setdefault|set_?property|(?:set|add|append)_?header)\(\s{0,4}[\"'][\w.-]{0,60}\Z"
 )
-# A value of which the code says only what it is where nothing else is said.
+# A default value in code: what the secret is if nothing else is configured.
 _OTHERWISE = re.compile(
     rf"{SUFFIX}{_QUOTE}\s?[:=]\s?[\w.$()\[\]\"']{{1,80}}?\s{{0,4}}(?:\?\?|\|\||\bor\b)\s{{0,4}}(?:{_QUOTED})"
     rf"|{SUFFIX}[\"']\)\s?\.(?:unwrap_or\w{{0,10}}|or_?else|get_?or_?else)\(\s{{0,4}}(?P<quote2>[\"'])(?P<bare>[^\"'"
@@ -92,7 +92,7 @@ _IN_BLOCK = re.compile(
 )
 # <b>Password:</b> …, <key>Token</key><string>…
 _BEHIND_MARKUP = re.compile(rf"{SUFFIX}\s?:?\s?(?:</?\w{{1,12}}>\s{{0,8}}){{1,3}}:?\s?(?P<bare>[^\s<>\"',;]{{5,}}+)")
-# "log in with the password hunter2": without a verb only a word that is none gives itself away.
+# "log in with the password hunter2": without a verb, only a word that is not in a dictionary is recognized.
 _BEFORE_TOLD = re.compile(
     r"\b(?:with|and|use|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|"
     r"new|old"
@@ -100,7 +100,7 @@ _BEFORE_TOLD = re.compile(
 )
 _TOLD = re.compile(r"\s++(?P<bare>[^\s,;\"'`<>]{6,}+)")
 _BESIDE_QUOTED = re.compile(r"""\s++(?P<quote>["'`“])(?P<quoted>[^\s"'`”]{6,}+)["'`”]""")
-# A key or token that follows its name without a sign between them: long, and of letters and digits alone.
+# A key or token that follows its name without a separator: long, with only letters and digits.
 _BESIDE = re.compile(r"\s++(?P<bare>(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{12,}+)(?![\w-])")
 # "hunter2 is the password".
 _BEFORE_TOLD_AFTER = re.compile(r" (?:is|was|as) (?:the|my|her|his|their|our|your) (?:[\w-]+ )?(?:api )?(?=\Z)")
@@ -112,7 +112,7 @@ _AFTER_NUMBER = re.compile(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """A value next to the name of a secret; the match is on the text in small letters."""
+    """A value next to the name of a secret; the match is on the lower-case text."""
 
     name: Name
     match: re.Match[str]
@@ -137,9 +137,9 @@ class _Found:
 
 
 def assigned_spans(text: str, folded: str) -> Iterator[Span]:
-    """The values next to the name of a secret; `folded` is the text in small letters."""
+    """The values next to the name of a secret; `folded` is the lower-case text."""
     if len(folded) != len(text):
-        # A few letters become two when they are made small, and what is found must be where it is.
+        # Some letters become two in lower case, which would shift the positions.
         folded = "".join(small if len(small := c.lower()) == 1 else c for c in text)
     long_word = range(0)
     for name in names_in(folded):
@@ -147,7 +147,7 @@ def assigned_spans(text: str, folded: str) -> Iterator[Span]:
             continue
         match = _ASSIGNED.match(folded, name.end)
         if match is not None and len(match[0]) > _LONG:
-            # Skip the names inside of a long value, of which each would match the rest again.
+            # Skip the names inside of a long value: each would match the rest of it again.
             long_word = range(name.start + 1, match.end())
         span = _span_of(name, match, text, folded)
         if span is not None:
@@ -167,7 +167,7 @@ def _span_of(name: Name, match: re.Match[str] | None, text: str, folded: str) ->
 
 
 def _coded_span(name: Name, text: str, folded: str) -> Span | None:
-    """A value that code or markup gives to a name further on."""
+    """A value that code or markup assigns to a name at a distance."""
     following = folded[name.end : name.end + 40]
     if not any(sign in following for sign in ",?|{<)") and " or " not in following:
         return None
@@ -204,7 +204,7 @@ def _said_span(name: Name, text: str, folded: str) -> Span | None:
     if match is None and name.sort is Sort.PASSWORD:
         match = _TOLD.match(folded, name.end)
         if match is not None and _BEFORE_TOLD.search(folded, lead, name.start) is None:
-            # Without a word that leads to it, only what no name looks like is the password.
+            # Without an introducing word, only a value that does not look like a name is a password.
             match = match if is_unlike_any_name(_Found(name, match, text).value) else None
     if match is None and name.sort is Sort.TOKEN:
         match = _BESIDE.match(folded, name.end)
@@ -225,7 +225,7 @@ def _told_after(name: Name, text: str, folded: str) -> Span | None:
 
 
 def _start_of_word(text: str, end: int) -> int:
-    """Where the word begins that ends here."""
+    """The start of the word that ends here."""
     start = end
     while start and _NOT_IN_WORD.match(text, start - 1) is None:
         start -= 1
@@ -251,7 +251,7 @@ def _is_assigned(found: _Found, folded: str) -> bool:
     if is_for_password and is_joined_phrase(value):
         return _ends_line(folded, match.end())
     if is_plain_word(value):
-        # Said or spelled out: a plain word is the secret only where nothing follows it on the line.
+        # In prose, a plain word is the secret only at the end of a line.
         return is_for_password and len(value) >= 5 and _ends_line(folded, match.end()) and match["by"] != "=="
     if value.isdigit():
         return is_for_password and len(value) >= 4
@@ -263,7 +263,7 @@ def _is_behind_pin(found: _Found, _: str) -> bool:
 
 
 def _is_behind_pass(found: _Found, folded: str) -> bool:
-    """Whether a value after "pass" is a password, and not something that passed."""
+    """Whether a value after "pass" is a password, not a passed test."""
     match, value = found.match, found.value
     if match["by"] in _LOOSE or not is_no_word(value) or len(value) < _SHORTEST_SAID:
         return False
@@ -273,7 +273,7 @@ def _is_behind_pass(found: _Found, folded: str) -> bool:
         return False
     if match["by"] == "=" and not match["gap"] and not match["after"]:
         return True
-    # PASS: is how test runners begin a line.
+    # Test runners begin a line with "PASS:".
     is_result = found.text[found.name.start : found.name.end].isupper() and match["by"] in _COLONS
     behind = folded[match.end() : match.end() + 2].lstrip(" \t\"'`)]}*")
     return not is_result and (not behind or behind[0] in "\r\n")
@@ -309,7 +309,7 @@ def _is_said(found: _Found, folded: str) -> bool:
     if found.quoted:
         return " " not in value.strip() or (found.name.sort is Sort.PASSWORD and is_phrase(value))
     if value.isdigit():
-        # A number with a word behind it counts something.
+        # A number before a word is a count.
         is_whole = _AFTER_NUMBER.match(folded, found.match.end()) is not None
         return found.name.sort is Sort.PASSWORD and is_pin(value) and is_whole
     if found.name.sort is Sort.PASSWORD and is_joined_phrase(value, least=4):
@@ -324,7 +324,7 @@ def _is_set_to(found: _Found) -> bool:
     if not may_be(value) or len(value) < _SHORTEST_SAID or " " in value or not is_password(value):
         return False
     if found.match["to"] != "to":
-        # In other languages the same word says where a password is changed.
+        # In other languages the same word introduces the place of a password.
         return is_no_word(value) and any(c in "!@#$%^&*+~?" for c in value)
     return found.quoted or (is_no_word(value) and (found.name.sort is Sort.PASSWORD or len(value) >= 12))
 

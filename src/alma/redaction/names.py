@@ -21,13 +21,13 @@ from alma.redaction.values import (
 
 
 class Sort(StrEnum):
-    """How much a name says about its value."""
+    """How strongly a name indicates a secret value."""
 
     PASSWORD = "password"
     TOKEN = "token"
-    # "pass" is said of tests more often than of secrets.
+    # "pass" is more often about tests than about secrets.
     PASS = "pass"
-    # A number, or it is a pin of another kind.
+    # Only numbers; other pins are not secrets.
     PIN = "pin"
 
 
@@ -54,7 +54,7 @@ _BEFORE_KEY = re.compile(_OF_A_KEY + r"\Z")
 _BEFORE_PASS = re.compile(_OF_A_PASS + r"\Z")
 _LONGEST_BEFORE = 16
 
-# A word begins with its stem, which is looked for; the rest of it must follow there.
+# The stem of a word is searched first; then the rest of the word must follow.
 _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("pass", Sort.PASSWORD, r"pass(?:[ _-]?(?:words?|phrases?|wrod)|wd|code|wort|word|ord(?:et)?(?![a-z]))"),
     ("pass", Sort.PASSWORD, r"(?<=mot de )passe|(?<=mot_de_)passe|(?<=palavra-)passe|(?<=palavra )passe"),
@@ -68,7 +68,7 @@ _ASCII_WORDS: tuple[tuple[str, Sort, str], ...] = (
     ("cred", Sort.TOKEN, r"credentials?|(?<![a-z])creds?\b"),
     ("key", Sort.TOKEN, r"key"),
     ("auth", Sort.TOKEN, r"(?<![\w-])auth(?=\\?\"\s?:\s?\\?\"[A-Za-z0-9+/]{12,}={0,2}\\?\")"),
-    # SMTP_AUTH says how one is let in more often than by what.
+    # SMTP_AUTH is more often a method than a secret.
     ("auth", Sort.TOKEN, r"(?<=_)auth(?=\s?[=:]\s?[\"']?(?=[^\s\"']*\d)(?=[^\s\"']*[a-z])[^\s\"']{12})"),
     ("api", Sort.TOKEN, r"api[ -]?(?:schlüssel|sleutel|nyckeln?|klucz|ключ|anahtarı)"),
     (
@@ -143,7 +143,7 @@ _LONGEST_NAME = 100
 
 
 def names_in(folded: str) -> Iterator[Name]:
-    """The names of secrets in a text in small letters."""
+    """The names of secrets in a lower-case text."""
     for stem, words in _STEMS if folded.isascii() else _STEMS_OF_ALL:
         if stem in folded:
             yield from _names_by(stem, words, folded)
@@ -207,7 +207,7 @@ def is_english(folded: str, name: Name) -> bool:
 _BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PIN, Sort.PASS)
 
 
-# Names of what carries secrets, beside the names of secrets themselves.
+# Names of containers of secrets, in addition to the names of secrets.
 _CARRIER = re.compile(
     r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|otp|totp|cvv2?|cvc2?|ssn|mnemonic"
     r"|(?:seed|recovery|backup)[ _-](?:phrase|words?)"
@@ -222,7 +222,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 @dataclass(frozen=True, slots=True)
 class KeyName:
-    """What a key name says about its value."""
+    """The meaning of a key name for its value."""
 
     name: str
     sort: Sort | None
@@ -260,7 +260,7 @@ def _is_passphrase(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def key_name(name: str) -> KeyName | None:
-    """What a key name says about its value; None where it does not name a secret."""
+    """The meaning of a key name for its value; None where it does not name a secret."""
     sort = sort_of(name)
     if sort is None and name[-1:] in ("s", "S") and (sort := sort_of(name[:-1])) in (Sort.TOKEN, Sort.PASSWORD):
         return KeyName(name, sort, is_plural=True)

@@ -69,7 +69,7 @@ class SecretRedactor:
         found = Redacted(text)
         if len(text) < _MIN_LENGTH or (name, text) in self._clean:
             return found
-        # Masking a secret can reveal another one behind it.
+        # Masking a secret can reveal the next one.
         for _ in range(_MAX_PASSES):
             spans = self._spans(found.text, name)
             if not spans:
@@ -120,7 +120,7 @@ class SecretRedactor:
 
 
 def _to_the_end(keys: list[Span], text: str) -> list[Span]:
-    """The keys with their rest on the next line, where a line was broken in their middle."""
+    """Keys that a line break splits, with their rest on the next line."""
     return [
         span
         if (rest := _NEXT_LINE.match(text, span.end)) is None or not looks_random(rest[1])
@@ -180,7 +180,7 @@ def redact_json(value: Any, redactor: Redactor = DEFAULT_REDACTOR) -> Any:
 
 
 def redact_record(record: T, redactor: Redactor = DEFAULT_REDACTOR) -> tuple[T, tuple[Masked, ...]]:
-    """The record without secrets in any of its texts, lists and JSON, and what was taken out.
+    """The record without secrets in any of its texts, lists and JSON, and the masked secrets.
 
     Ids and owners stay as they are. A vector that was made from a text with a secret goes with it.
     """
@@ -336,7 +336,7 @@ _LEFT_OUT = "a message was left out, as the redactor failed at it"
 
 
 class RedactingFilter(logging.Filter):
-    """Masks secrets in the message, its arguments, its error and the further facts of everything that is logged.
+    """Masks secrets in the message, its arguments, exception and extra fields of log records.
 
     `handler.addFilter(RedactingFilter())` is enough; a filter on a logger does not see what its children log.
     """

@@ -62,7 +62,7 @@ _PLACEHOLDER = re.compile(
 )
 
 
-# Words that say what is to be put there, and nothing else: your-api-key-here, change_me, REDACTED.
+# Words of placeholders: your-api-key-here, change_me, REDACTED.
 _STANDS_FOR = re.compile(
     r"(?:(?:your|insert|enter|replace|put|example|sample|dummy|placeholder|redacted|removed|changeme)(?![a-z])|"
     r"change[-_ ]?me(?![a-z])|"
@@ -79,7 +79,7 @@ def may_be(value: str) -> bool:
     """Whether this could be a secret, and not a placeholder, path, address, code or a word about secrets."""
     return not (
         value.startswith((MARK, "/", "./", "../", "~/", "http://", "https://"))
-        # Rules of forms are put together so: required|min:8.
+        # Validation rules of forms have this syntax: required|min:8.
         or value.partition("|")[0].strip().lower() in _NO_VALUES
         or is_placeholder(value.strip())
         or _CODE.match(value) is not None
@@ -98,7 +98,7 @@ def is_plain_word(value: str) -> bool:
 
 
 def is_technical(value: str) -> bool:
-    """A number with its unit, a version, a date, an algorithm: digits and letters, and no secret."""
+    """A number with its unit, a version, a date, an algorithm: digits and letters, but not a secret."""
     return _TECHNICAL.match(value) is not None
 
 
@@ -127,35 +127,35 @@ def is_unlike_any_name(value: str) -> bool:
 
 
 def is_put_together(value: str) -> bool:
-    """Whether this has all that rules for passwords ask for: capitals, small letters, digits, and signs inside."""
+    """Whether this satisfies common password rules: capitals, small letters, digits, and signs inside."""
     sorts = (str.isupper, str.islower, str.isdigit, "!#$%^&*~".__contains__)
     return all(any(map(sort, value)) for sort in sorts) and _SIGN_INSIDE.search(value) is not None
 
 
 def is_slug(value: str) -> bool:
-    """Whether this is how things are named: small words with signs between them, and a number or version at the end."""
+    """Whether this is a slug: small words with signs between them, and a number or version at the end."""
     return _SLUG.match(value) is not None
 
 
 def is_joined_phrase(value: str, least: int = 3) -> bool:
-    """Whether words that are joined by signs are a secret, as correct-horse-battery-staple, and name or say nothing."""
+    """Whether words joined by signs are a passphrase, as correct-horse-battery-staple, and not a name or sentence."""
     words = _BETWEEN_WORDS.split(value.lower())
     return len(words) >= least and all(len(word) >= 3 and word.isalpha() for word in words) and _say_nothing(words)
 
 
 def is_spoken_phrase(value: str) -> bool:
-    """The same of words with spaces between them."""
+    """The same for words with spaces between them."""
     return _say_nothing(value.lower().split())
 
 
 def _say_nothing(words: list[str]) -> bool:
-    """Whether words are put together as no sentence or name does; one of them may be a word about secrets."""
+    """Whether the words are unusual for a sentence or name; one of them may be a word about secrets."""
     strange = [word for word in words if word not in _NO_VALUES]
     return len(strange) >= 3 and not any(word in _OF_SENTENCES or word in _OF_KEEPERS for word in strange)
 
 
 _BETWEEN_WORDS = re.compile(r"[-_.]")
-# Of whom or what a secret is, and where it is to be found.
+# Owners and places of secrets.
 _KEEPERS = """
     cred creds credential credentials key keys pass passwd pwd app db database user admin root service account auth api
     login test testing prod production staging dev config managed manager wiki page docs readme file ask lead team
@@ -165,7 +165,7 @@ _OF_KEEPERS = frozenset(_KEEPERS.split())
 
 
 def is_phrase(value: str) -> bool:
-    """Whether words in a row are a secret, and not a sentence about one, as error messages are."""
+    """Whether a row of words is a secret, and not a sentence about one, as in error messages."""
     words = [word.strip(".,;:!?").lower() for word in value.split()]
     return len(value) >= _SHORTEST_PHRASE and not any(word in _OF_SENTENCES for word in words)
 
@@ -208,12 +208,12 @@ def has_long_run(value: str) -> bool:
 
 
 def is_argument(value: str) -> bool:
-    """Whether an argument of a command is a value, and no placeholder or path."""
+    """Whether an argument of a command is a value, not a placeholder or path."""
     return not is_placeholder(value) and not value.startswith(("/", "./", "~"))
 
 
 def is_made_up(value: str) -> bool:
-    """Whether what follows the name of a user is a password, and no other word."""
+    """Whether the word after a user name is a password."""
     return may_be_secret(value) and (is_password(value) or is_no_word(value))
 
 

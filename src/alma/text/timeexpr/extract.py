@@ -29,7 +29,7 @@ class TimeWindow:
     """The span of time a question asks about, from `start` up to but not including `end`.
 
     `others` are further spans, as of May in "March and May". `anchor` is the event that bounds it
-    where that is no date ("the release"); the span is then not known yet and `side` says whether it lies before,
+    where that is not a date ("the release"); the span is then not known yet and `side` says whether it lies before,
     during or after the event, or `beside` how far from it ("the day after"); `then` is the event that ends it, if
     there is one ("between the kickoff and the launch"). `event_within` is when the event was as far as the question
     says it ("the release in March"); the time `recurs` where any such event is meant ("what runs after the build?").

@@ -1,4 +1,4 @@
-"""Answers longer than their budget: what is truncate fits, keeps its shape, and nothing of it is lost."""
+"""Results longer than their budget: the parts fit, keep their shape, and together are the whole result."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import NotFoundError
-from alma.mcp.tools import Continuations, Piece, assemble, token_count, truncate
+from alma.mcp.tools import Continuations, Piece, token_count, truncate
+from tests.support.pieces import assemble
 
 BUDGET = 1_000
 

@@ -16,11 +16,12 @@ from mcp_types import PromptReference
 
 from alma import ALMA
 from alma.mcp.server import Options
-from alma.mcp.tools import Piece, Toolset, assemble
+from alma.mcp.tools import Piece, Toolset
 from alma.operations import OPERATIONS
 from alma.operations.base import Face
 from alma.tokens import count_tokens
 from tests.support.mcp import asked, configured
+from tests.support.pieces import assemble
 
 # The documented arguments; those behind the bar may be left out.
 SEVEN = {

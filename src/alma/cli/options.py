@@ -58,7 +58,6 @@ _FIELD_HELP = {
     "user_id": "The user",
     "session_id": "The session",
     "agent": "The agent",
-    "where": "A filter",
     "hard": "Delete for good",
     "reason": "Why; kept in the history",
     "query": "The query",
@@ -75,7 +74,7 @@ _FILTER_HELP = {
     "project_id": "Of this project",
     "session_id": "Of this session",
 }
-_ITEM_HELP = {"tags": "A tag", "layers": "A layer: session, project, global or temporal"}
+_ITEM_HELP = {"tags": "A tag"}
 _TEXT_SOURCE = "-"
 _FILE_MARK = "@"
 _ANY_SCALAR = "scalar"

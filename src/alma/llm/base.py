@@ -144,15 +144,15 @@ def complete_json(
 
     The caller checks the fields: some services treat a schema as a hint.
     """
-    asked = [*messages]
+    conversation = [*messages]
     for _ in range(_TRIALS):
-        answer = llm.complete(asked, schema, max_tokens)
+        answer = llm.complete(conversation, schema, max_tokens)
         if answer.finish_reason == "length" and not _is_whole(answer.text):
             raise LanguageModelError(f"{llm.model} was cut off after {max_tokens:,} tokens; raise max_tokens")
         found = read_object(answer.text, _only_list(schema))
         if found is not None:
             return found
-        asked += [Message("assistant", answer.text[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
+        conversation += [Message("assistant", answer.text[:2_000]), Message("user", _AGAIN.format(json.dumps(schema)))]
     raise LanguageModelError(f"{llm.model} did not answer with JSON, asked {_TRIALS} times")
 
 

@@ -237,18 +237,6 @@ def as_text(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def assemble(value: Json, pieces: Sequence[Piece]) -> Json:
-    """The whole result: the first part with all pieces in their places."""
-    whole = json.loads(as_text(value))
-    for piece in pieces:
-        *path, last = [part.replace("~1", "/").replace("~0", "~") for part in piece.at.split("/")[1:]]
-        parent = whole
-        for part in path:
-            parent = parent[int(part)] if isinstance(parent, list) else parent[part]
-        _put(parent, last, piece.value)
-    return whole
-
-
 class Continuations:
     """The rests of the latest results, by owner and cursor."""
 
@@ -354,16 +342,3 @@ def _prefix(text: str, tokens: int) -> str:
         tokens -= needed
         end += _STEP
     return text[:end]
-
-
-def _put(parent: Json, last: str, value: Json) -> None:
-    if isinstance(parent, list):
-        number = int(last)
-        if number == len(parent):
-            parent.append(value)
-        else:
-            parent[number] += value
-    elif isinstance(parent.get(last), str):
-        parent[last] += value
-    else:
-        parent[last] = value

@@ -49,7 +49,7 @@ def may_speak_of_time(text: str) -> bool:
 
 
 def read_date(text: str, at: QueryTime) -> Date | None:
-    """The date that the first of the rules reads in a text of small letters."""
+    """The date that the first matching rule reads in a lower-case text."""
     for pattern, read in _rules_for(text):
         for match in pattern.finditer(text):
             spans = _read(read, match, at)
@@ -74,7 +74,7 @@ def _first(found: Iterable[tuple[re.Match[str] | None, Reader]], at: QueryTime) 
     for match, read in found:
         if match is not None:
             spans = _read(read, match, at)
-            # What one rule rejects is not read by a later one.
+            # Later rules do not read a match that a rule rejects.
             return Date(spans, match[0].strip()) if spans else None
     return None
 
@@ -169,7 +169,7 @@ def hours_named(text: str, phrase: str, day: Span) -> Hours | None:
         return None
     named = re.escape(phrase)
     forms = (
-        # "Before 10" may go on with what there were ten of, and so may "at 3" before a day.
+        # "Before 10" may continue with a noun, and so may "at 3" before a day.
         rf"{named},?{_PARTS},? {_WHEN}(?:{END}|(?<=[m:.\dnkt])(?= (?:and|or|what|who|did|was|were)\b))",
         rf"\b{_WHEN},? (?:on )?(?:the )?{named}{_PARTS}(?!\w)",
     )
@@ -191,7 +191,7 @@ def _clock_read(found: re.Match[str], phrase: str, midnight: datetime) -> Hours 
 def _hours(found: re.Match[str], number: str, part: str, other_half: str | None) -> list[timedelta]:
     """The hour since midnight; without am or pm, both readings."""
     if found[f"word{number}"]:
-        # What was after midnight was at the beginning of a day, unless a night is spoken of.
+        # Hours after midnight are at the beginning of a day, except in a night.
         begins = found["side"] in _FROM and not number and part != "night"
         return [_HALF_DAY if found[f"word{number}"] == "noon" else timedelta(0) if begins else _DAY]
     if found[f"hour{number}"] is None:

@@ -64,7 +64,7 @@ class TimeWindow:
         return 1.0 if is_best else 0.5
 
     def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
-        """The span once it is known when the event was, or None where the calendar has none."""
+        """The span, given the time of the event, or None outside of the calendar."""
         if self.beside or self.side == "during":
             near = _beside(self.beside or "the day of", moment, now)
             return near and replace(near, phrase=self.phrase)
@@ -77,7 +77,7 @@ class TimeWindow:
         return self if moment is None or moment <= self.start else replace(self, end=moment)
 
     def unanchored(self) -> TimeWindow | None:
-        """The span as far as the question itself says when the event was."""
+        """The span as far as the question dates the event."""
         if self.event_within is None or self.beside:
             return None
         start, end = self.event_within
@@ -125,7 +125,7 @@ def _window(text: str, now: datetime) -> TimeWindow | None:
     event = _anchor(text)
     if date is None:
         return event
-    # What was during something last week was last week.
+    # "During" an event of last week is within last week.
     if event is not None and event.side != "during" and (dated := _with_date(event, date, now)) is not None:
         return dated
     return _with_hours(text, date, now)
@@ -153,7 +153,7 @@ def _beside(words: str, moment: datetime, now: datetime) -> TimeWindow | None:
 
 
 def _with_hours(text: str, date: Date, now: datetime) -> TimeWindow:
-    """The days that were read, and the hours of them that are meant: those of a clock, or a part of the day."""
+    """The days, and their hours: clock times, or a part of the day."""
     part = daytime(text, date.phrase)
     meant = [hours for span in date.spans if part and (hours := hours_of(part, span))]
     named = [by_clock for span in date.spans if (by_clock := hours_named(text, date.phrase, span))]
@@ -178,12 +178,12 @@ def _unquoted(question: str) -> str:
 
 
 def _with_night(span: Span, meant: Sequence[Span]) -> Span:
-    """A span with what a night, or an hour around midnight, has of the next day."""
+    """A span extended by the part of a night, or of an hour around midnight, on the next day."""
     return span[0], max([span[1], *(end for start, end in meant if span[0] <= start < span[1])])
 
 
 def _in_zone(span: Span, now: datetime) -> Span:
-    """The span that was read off a clock on the wall, as instants."""
+    """The span of local times as instants."""
     if now.tzinfo is UTC:
         return span
     start, end = (each.replace(tzinfo=now.tzinfo).astimezone(UTC) for each in span)
@@ -214,7 +214,7 @@ _NO_EVENT = (
     r"(?!(?:an?|any|each|every|all|most|some|another|no|which|what|that|this|it|you|and|then|when|those|these|there)\b|"
     r"\w+ing\b|\w+'(?!s)\w)"
 )
-# Of an event only the day is known.
+# Only the day of an event is known.
 _PARTS_OF_DAY = "night|morning|afternoon|evening"
 _PART_OF_DAY = re.compile(rf"\b(?:{_PARTS_OF_DAY})\b")
 _AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)

@@ -42,12 +42,12 @@ def exact_day(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def point_day(match: re.Match[str], at: QueryTime) -> Span:
-    """ "12.03.2025": where there are points, the day comes first."""
+    """ "12.03.2025": with points, the day comes first."""
     return whole_day(int(match["year"]), int(match["two"]), int(match["one"]))
 
 
 def slash_day(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
-    """ "3/12/2025" is the 12th of March for some and the 3rd of December for others: it may be either."""
+    """ "3/12/2025" is the 12th of March or the 3rd of December, by country: both are tried."""
     year, one, two = (int(match[name]) for name in ("year", "one", "two"))
     year += 2000 if year < 100 else 0
     ways = [(one, two)] if one == two else [(one, two), (two, one)]
@@ -90,7 +90,7 @@ def _is_verb(match: re.Match[str]) -> bool:
 
 
 def day_of_month(match: re.Match[str], at: QueryTime) -> Span:
-    """ "on the 5th": the last one there was, or the next where the future is spoken of."""
+    """ "on the 5th": the last one, or the next in a text about the future."""
     day, which = int(match["day"]), match.groupdict().get("which")
     month = at.now.replace(day=1)
     if which == "last" or (which is None and day > at.now.day and not at.looks_ahead):
@@ -109,7 +109,7 @@ def days_from_now(days: int) -> Reader:
 
 
 def whole_night(match: re.Match[str], at: QueryTime) -> Span:
-    """ "overnight" is the last night where something that is over is spoken of; otherwise it is any."""
+    """ "overnight" is the last night in a text about the past; otherwise it is any night."""
     if not at.looks_back:
         raise ValueError("any night")
     today = day_of(at.now)
@@ -117,7 +117,7 @@ def whole_night(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def weekday(match: re.Match[str], at: QueryTime) -> Span:
-    """The last one before today, or the next: "next Friday", and "this Friday" where it is not said to be over."""
+    """The last one before today, or the next: "next Friday", and "this Friday" in a text that is not about the past."""
     ahead = (weekday_number(match["weekday"]) - at.now.weekday()) % 7
     which = match.groupdict().get("which") or ""
     if "next" in which or "coming" in which or (which in ("", "on") and at.looks_ahead):
@@ -129,7 +129,7 @@ def weekday(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def weekday_alone(match: re.Match[str], at: QueryTime) -> Span:
-    """ "What did we decide Monday?" In a sentence that speaks of no time it is any Monday."""
+    """ "What did we decide Monday?" In a sentence without a tense it is any Monday."""
     if not at.looks_back and not at.looks_ahead:
         raise ValueError("any such day")
     return weekday(match, at)
@@ -159,7 +159,7 @@ def numbered_week(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def week_without_year(match: re.Match[str], at: QueryTime) -> Span:
-    """ "in calendar week 42": the last one there was, or the next."""
+    """ "in calendar week 42": the last one, or the next."""
     week = int(match["week"])
     at = at._replace(looks_back=not at.looks_ahead)
     start = _monday(years_for(at, lambda year: _monday(year, week))[0], week)
@@ -288,14 +288,14 @@ def part_of_season(match: re.Match[str], at: QueryTime) -> Span:
     return part_of(match, *season(match, at))
 
 
-# ---------------------------------------------------------------------- reckoned from now
+# ---------------------------------------------------------------------- relative to now
 
 
 def ago(match: re.Match[str], at: QueryTime) -> Span:
-    """Around that moment: the larger the unit, the less exactly it is meant; with halves it is meant more exactly."""
+    """A span around that moment: wider for larger units, narrower for amounts with halves."""
     centre = shifted(at.now, match, -1)
     if match["unit"] == "quarter" and not any(match[name] for name in HALVES):
-        # Nobody counts quarters but those of the year.
+        # A quarter is always one of the year.
         return unit_of("quarter", centre)
     usual = {"week": 4, "month": 16, "quarter": 45, "year": 120, "decade": 1_200}
     slack = timedelta(usual.get(match["unit"], int(match["count"] in VAGUE)))
@@ -328,7 +328,7 @@ def longer_ago(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def in_units(match: re.Match[str], at: QueryTime) -> Span:
-    """ "in two weeks", where the future is spoken of: otherwise it is how long something takes."""
+    """ "in two weeks", in a text about the future; otherwise it is a duration."""
     if not at.looks_ahead and not match["from_now"]:
         raise ValueError("it is how long something takes")
     centre = shifted(at.now, match, 1)
@@ -355,7 +355,7 @@ def some_units(direction: int) -> Reader:
 
 
 def previous_unit(match: re.Match[str], at: QueryTime) -> Span:
-    """ "last week" is the calendar's; in "the past week" it is the seven days until now."""
+    """ "last week" is a calendar week; "the past week" is the seven days until now."""
     unit = match["unit"]
     if match["which"].startswith("past") or match["which"] == "this past":
         return day_of(moved(at.now, -1, unit)), day_after(at.now)
@@ -403,7 +403,7 @@ def last_days(days: int) -> Reader:
     return read
 
 
-# ---------------------------------------------------------------------- what the words say
+# ---------------------------------------------------------------------- amounts and years
 
 
 def number_of(word: str) -> float:
@@ -413,7 +413,7 @@ def number_of(word: str) -> float:
 
 
 def shifted(moment: datetime, match: re.Match[str], direction: int) -> datetime:
-    """The moment so much earlier or later as the amount in a match says: one unit where it does not say how many."""
+    """The moment earlier or later by the amount in a match; one unit if it has no number."""
     parts = match.groupdict()
     count = 0.0 if parts.get("half") else number_of(parts.get("count") or "a")
     if any(parts.get(name) for name in HALVES):
@@ -436,9 +436,9 @@ def year_of_month(match: re.Match[str], at: QueryTime, month: int) -> int:
 
 
 def years_for(at: QueryTime, begins: Callable[[int], datetime]) -> tuple[int, ...]:
-    """The years that a day without one may be of: the last, or the next; the nearer one first if neither is said."""
+    """The possible years of a day without one: the last, or the next; without a tense, the nearer one first."""
     today = day_of(at.now)
-    # Leap days come again after eight years at the latest.
+    # Leap days recur after at most eight years.
     days = {year: day for year in range(at.now.year - 8, at.now.year + 9) if (day := _if_any(begins, year)) is not None}
     last = max((year for year, day in days.items() if day <= today), default=None)
     following = min((year for year, day in days.items() if day > today), default=None)

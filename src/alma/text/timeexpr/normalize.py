@@ -49,7 +49,7 @@ def _replaced(forms: Sequence[Form], text: str) -> str:
 
 class _Grammars(NamedTuple):
     forms: tuple[Form, ...]
-    # Every time has one of these words, and hardly an English text has.
+    # Every time expression has one of these words, which are rare in English texts.
     words: frozenset[str]
 
 
@@ -187,7 +187,7 @@ _NAMES = {
     "MONTHS": _MONTH_NAMES,
     "YEARS": "|".join((*_BEFORE_YEARS, *SEASONS, _MONTH_NAMES, "q[1-4]", "h[12]")),
     "OF": "|".join((*_BEFORE_YEARS, "for", "from", "to", "and", "during", "through", "q[1-4]", "h[12]")),
-    # To be ahead of others is not to be before them.
+    # "Ahead of" a person is not a time.
     "IS_NOT": "".join(rf"(?<!\b{verb} )" for verb in ("is", "are", "was", "were", "be", "get", "stay", "far", "way")),
     "DETERMINED": _DETERMINED,
     "KNOWN": f"(?={_DETERMINED} )",

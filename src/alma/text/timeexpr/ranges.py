@@ -30,13 +30,13 @@ from alma.text.timeexpr.vocabulary import (
 # The most words of a date, and of one that needs a preposition.
 _MAX_WORDS, _MAX_BARE_WORDS = 6, 2
 _PUNCTUATION = "?!.,;:)"
-# The longest date with what may follow it, in characters.
+# The longest date with its suffix, in characters.
 _MAX_CHARACTERS = 60
 _MAX_LISTED = 6
 
 
 def read_time(text: str, at: QueryTime) -> Date | None:
-    """The time that dates tell in a text of small letters: bounded by them, or one of them."""
+    """The time that the dates of a lower-case text state: bounded by them, or one of them."""
     text = _plainly_written(text)
     for read in (_ranged, _listed, _onward, _beside, _day_beside, _bounded, read_date):
         found = read(text, at)
@@ -61,7 +61,7 @@ _LISTED = tuple(
 
 
 def _plainly_written(text: str) -> str:
-    """ "3-5 May" with a word for the stroke, "March, April and May" with one for the comma."""
+    """ "3-5 May" with a word for the dash, "March, April and May" with one for the comma."""
     text = text.replace("\u2013", "-").replace("\u2014", "-")
     if "-" in text:
         for stroke in _STROKES:
@@ -72,7 +72,7 @@ def _plainly_written(text: str) -> str:
     return text
 
 
-# ---------------------------------------------------------------------- dates where they stand
+# ---------------------------------------------------------------------- dates at a position
 
 
 class Placed(NamedTuple):
@@ -84,7 +84,7 @@ class Placed(NamedTuple):
 
 
 def _at_start(text: str, at: QueryTime) -> Placed | None:
-    """The date that a text begins with; "May" is one where the words before it say so."""
+    """The date that a text begins with; "May" is one only after words that precede dates."""
     text = text[:_MAX_CHARACTERS]
     for preposition in ("", "in ", "on "):
         for article in _articles(text):
@@ -149,7 +149,7 @@ def _ranged(text: str, at: QueryTime) -> Date | None:
 
 
 def _first(text: str, at: QueryTime) -> Placed | None:
-    """The date before a word that joins it to another, or the day alone whose month the other one names."""
+    """The date before a conjunction, or a day alone, whose month the other date names."""
     found = _at_end(text, at)
     if found is not None:
         return found
@@ -170,7 +170,7 @@ def _second(text: str, at: QueryTime) -> Placed | None:
 
 
 def _between(first: Placed, second: Placed, at: QueryTime) -> Span | None:
-    """From one to the other, where each may say the month or the year of both."""
+    """From one date to the other, of which either may name the month or the year of both."""
     one, other = _completed(first, second.words, at), _completed(second, first.words, at)
     if one is None or other is None:
         return None
@@ -200,14 +200,14 @@ def _with_month(words: str, other: str) -> str:
 
 
 def _lacks_year(words: str) -> bool:
-    """Whether words name a day, a month or a season of some year and do not say of which."""
+    """Whether words name a month, a season or a quarter without its year."""
     if re.search(rf"\b{YEAR}|\b(?:last|this|next|ago)\b", words):
         return False
     return _kind(words) in ("month", "season", "quarter")
 
 
 def _kind(words: str) -> str:
-    """What sort of date words name, as far as it matters beside another."""
+    """The kind of a date, for a comparison with another date."""
     if re.search(rf"\b{MONTH}", words):
         return "month"
     if words.split(" ")[-1] in WEEKDAYS:
@@ -293,7 +293,7 @@ _DAY_BESIDE = re.compile(
     rf"\b(?:the|on) (?P<day>weekend|{'|'.join(WEEKDAYS)}) (?P<side>before|prior to|after|following) "
     r"(?=(?P<rest>.{3,60}))"
 )
-# "Up to" is mostly said of numbers.
+# "Up to" is mostly used with numbers.
 _DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
 _BOUND = re.compile(
     r"(?<!day )\b(?P<side>before|prior to|(?<!no )(?<!not )earlier than|"
@@ -320,7 +320,7 @@ def _onward(text: str, at: QueryTime) -> Date | None:
 
 
 def _beside(text: str, at: QueryTime) -> Date | None:
-    """ "the day after Christmas", "two weeks before 3 May", "the week of 3 May": so long a time beside or around it."""
+    """ "the day after Christmas", "two weeks before 3 May", "the week of 3 May": a period next to or around it."""
     for match in _BESIDE.finditer(text):
         found = _at_start(match["rest"], at)
         if found is None or found.date is None:
@@ -359,7 +359,7 @@ def _day_beside(text: str, at: QueryTime) -> Date | None:
 def _bounded(text: str, at: QueryTime) -> Date | None:
     """ "before May", "since last week": everything on one side of a date."""
     for match in _BOUND.finditer(text):
-        # What has been since some day, has been since the last one.
+        # "Since" refers to the last such day.
         seen = at._replace(looks_ahead=False, looks_back=True) if match["side"] == "since" else at
         if match["side"] == "up to" and _BEING.search(text[: match.start()]):
             continue
@@ -371,7 +371,7 @@ def _bounded(text: str, at: QueryTime) -> Date | None:
 
 
 def _bound(match: re.Match[str]) -> str:
-    """What a bound names; the end of "the month" is that of this one."""
+    """The date of a bound; "the end of the month" is that of this month."""
     if not match["end"]:
         return match["rest"]
     return re.sub(r"^the (?=(?:week|month|quarter|year)\b)", "this ", match["rest"])
@@ -384,9 +384,9 @@ def _side(match: re.Match[str], date: Date, at: QueryTime) -> Span | None:
     if side not in _BEFORE and side not in _BY:
         return date.end - (date.end - date.start) / 3 if is_end else date.start, LATEST
     if side == "by" and not is_end and not at.looks_ahead:
-        # "By May" is said of May as well.
+        # "By May" includes May.
         return None
-    # "Until the end of May" has all of May, and so has what is due "by May".
+    # "Until the end of May" includes May, and so does a deadline "by May".
     end = date.end if is_end or side in _BY else date.start
-    # What is still to come has not happened yet.
+    # A question about the future excludes the days before today.
     return max(EARLIEST, min(at.now, end - timedelta(days=1))) if at.looks_ahead and end > at.now else EARLIEST, end

@@ -30,7 +30,7 @@ from alma.text.timeexpr.vocabulary import (
 )
 
 _WEEK, _DAY = timedelta(days=7), timedelta(days=1)
-# "Monday the 9th" comes again within so many months.
+# The months within which "Monday the 9th" recurs.
 _MONTHS_SEARCHED = 30
 
 
@@ -58,7 +58,7 @@ def weekday_of_week(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def weekday_with_number(match: re.Match[str], at: QueryTime) -> Span:
-    """ "Monday the 9th": the last one that was a Monday, or the next where the future is spoken of."""
+    """ "Monday the 9th": the last 9th on a Monday, or the next in a text about the future."""
     number, wanted, today = int(match["day"]), weekday_number(match["weekday"]), day_of(at.now)
     for months in range(_MONTHS_SEARCHED):
         month = months_later(today.replace(day=1), months if at.looks_ahead else -months)
@@ -171,13 +171,13 @@ def feast(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
 
 
 def feast_since(name: str, at: QueryTime, count: int) -> Span:
-    """The one that so many have been since, itself included."""
+    """The occurrence this many back, counted from the last one."""
     begins, days = _FEASTS[name]
     start = begins(years_for(at._replace(looks_back=True, looks_ahead=False), begins)[0] - count + 1)
     return start, start + _DAY * days
 
 
-# ---------------------------------------------------------------------- so many seasons, feasts, nights ago
+# ---------------------------------------------------------------------- seasons, feasts and nights ago
 
 _BEFORE_LAST = 2
 

@@ -11,7 +11,7 @@ from alma import ALMA
 from tests.support.walk import Walk, walk
 
 # Limits that are lowered as the paths get shorter. Raising one is a decision, not a repair of a failing test.
-RETRIEVE = {"files": 70, "functions": 380}
+RETRIEVE = {"files": 56, "functions": 376}
 LEARN = {"files": 62, "functions": 380}
 
 

@@ -22,7 +22,7 @@ _CONTINUED = "\n    │ "
 _LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
 # In a narrow prompt only such a part of that is shown, if otherwise a warning, a preference or an instruction is not.
 _PARTS, _LAST_KEPT_IN = (1, 2, 3), 2
-# How much of a long memory is shown if there is no room for all of it.
+# The part of a long memory that is shown where the whole does not fit.
 _SOME_CHARACTERS = 400
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # Control tokens that models take for the end of a text or the beginning of a turn.
@@ -39,7 +39,7 @@ Cut = Callable[[str, int], str]
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A memory in the section it belongs to, with the score that decides when there is no room for all."""
+    """A memory with its section, and the score that decides which memories fit."""
 
     record: Record
     score: float
@@ -84,7 +84,7 @@ def pack(entries: Sequence[Entry], max_tokens: int, question: str | None = None)
     while True:
         prompt = _filled(entries, aim, cut)
         text = prompt.text()
-        # The parts of a text may take a token more together than apart.
+        # The parts of a text may take a token more joined than separately.
         excess = count_tokens(text) - max_tokens
         if excess <= 0:
             return prompt.packed(text, entries)
@@ -92,7 +92,7 @@ def pack(entries: Sequence[Entry], max_tokens: int, question: str | None = None)
 
 
 def checked_tokens(max_tokens: int) -> int:
-    """A budget of tokens, or an error that says what one is."""
+    """The checked budget of tokens."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
         raise ValidationError("prompt", "max_tokens", max_tokens, "must be a whole number of at least 0")
     return max_tokens
@@ -137,7 +137,7 @@ def _by_turn(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
 
 @dataclass(slots=True)
 class _Part:
-    """A memory as it stands in the prompt, what it costs there, and how it stands there when nothing is cut."""
+    """A memory as text of the prompt, its cost in tokens, and the text without truncation."""
 
     entry: Entry
     text: str

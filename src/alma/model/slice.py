@@ -1,4 +1,4 @@
-"""Slices: the few memories worth knowing before a task, with the reasons why they are there."""
+"""Slices: the memories retrieved for a task, each with the explanation of its score."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Explanation:
     `notes` tell that it was superseded by, or contradicts, a memory that was found with it, until when it held, or from
     when it holds, and that another agent alone reports it. `similarity` is the cosine of its meaning and the
     question's, `relevance` the probability that it has to do with the question, where these were measured. What is
-    *weak* is in prompts only if that is asked for.
+    *weak* is in prompts only on request.
     """
 
     kind: str
@@ -78,16 +78,16 @@ def _unknown(record_id: str) -> Dropped:
 
 
 def not_here(record_id: str) -> Dropped:
-    """What a copy of a slice answers to `why_not`, as it has no way back to the store."""
+    """The result of `why_not` on a copy of a slice, which has no reference to the store."""
     return Dropped("copy", f"this is a copy: ask the slice that was retrieved, or retrieve again, for {record_id!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class MemorySlice:
-    """What retrieval hands to an agent: memories by kind, best first.
+    """The result of retrieval: memories by kind, best first.
 
     Two slices are equal when they hold the same memories for the same reasons, however long it took to find them.
-    `degraded` is empty, or says in a sentence what was down and how the memories were found instead. `weak` says that
+    `degraded` is empty, or a sentence about what was down and how the memories were found instead. `weak` says that
     prompts hold the weak ones as well.
     """
 
@@ -146,7 +146,7 @@ class MemorySlice:
     def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS, *, weak: bool | None = None) -> str:
         """The strong memories as text for a language model, never longer than the budget.
 
-        The weak ones are in it where `weak` says so, or where they were asked for when this was retrieved.
+        The weak ones are in it where `weak` says so, or where the retrieval requested them.
         """
         return self.packed(max_tokens, weak=weak).text
 
@@ -180,7 +180,7 @@ class MemorySlice:
         return self._why_not(record_id)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the way back to the store, which no other process could go."""
+        """Everything but the callback of `why_not`, which needs the store and cannot be pickled."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "_why_not"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -195,7 +195,7 @@ class MemorySlice:
         return self.explanations[record_id]
 
     def strength_of(self, record: Record) -> Strength:
-        """Whether a memory of the slice is strong, or so weakly relevant that no prompt holds it unasked."""
+        """Whether a memory of the slice is strong, or so weakly relevant that prompts hold it only on request."""
         explanation = self._explanation(record)
         return "strong" if explanation is None else explanation.strength
 
@@ -290,7 +290,7 @@ _NAMES: dict[type[Record], str] = {
 
 
 def _confidence(record: Any) -> float:
-    """What stands in for a score in a slice that was made by hand."""
+    """The score of a memory in a slice that has no explanations, such as one built by a caller."""
     return float(getattr(record, "confidence", 0.5))
 
 

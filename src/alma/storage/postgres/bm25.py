@@ -13,13 +13,13 @@ from alma.storage.ranking import K1, Pair, rarity_in_sql
 # A statement has room for so many words, so that the server knows it already whatever the number of words.
 ROOM = (0, 12, 24, 48, 96)
 # The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
-# much is missing, n can be told: it is nearly 1 / missing - 0.52.
+# much is missing, n follows: it is nearly 1 / missing - 0.52.
 _SUM = 1.64493406685
 
 
 @cache
 def score(room: int) -> str:
-    """What the words that a record has are worth together."""
+    """The sum of the weights of the words that a record has."""
     return " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
 
 
@@ -31,7 +31,7 @@ def having_each(room: int) -> str:
 
 @cache
 def weighed(room: int) -> str:
-    """The words that are asked for, what each is worth by how many of the found records have it, and how many have."""
+    """The words of the query, the weight of each by how many of the found records have it, and that number."""
     each = range(room)
     words, met = (", ".join(f"{name}{i}" for i in each) for name in ("word", "met"))
     counted = f"SELECT {having_each(room)} FROM found CROSS JOIN {asked(room)}"
@@ -43,12 +43,12 @@ def weighed(room: int) -> str:
 
 
 def _worth_if_there(place: int) -> str:
-    """What the word at a place is worth in a record, nothing where it is not there."""
+    """The weight of the word at a place in a record, 0 where the record lacks it."""
     return f"CASE WHEN search @@ word{place} THEN {worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
 
 
 def weighted(name: str, *further: str) -> str:
-    """A list of words and what each is worth, as rows; and further numbers about them."""
+    """A list of words with their weights, as rows; and further numbers about them."""
     lists = hidden(name), *(hidden(f"{name}_{each}", "float8[]") for each in ("weight", *further))
     return f"unnest({', '.join(lists)}) AS asked({', '.join(('word', 'weight', *further))})"
 
@@ -72,7 +72,7 @@ def weighing(
 
 @cache
 def asked(room: int) -> str:
-    """The words that are asked for and what each is worth, as columns of one row, NULL in the rest of the room.
+    """The words of the query and the weight of each, as columns of one row, NULL in the rest of the room.
 
     They are bound as two lists, so that the server knows the statement already, and neither list is read twice.
     """
@@ -82,7 +82,7 @@ def asked(room: int) -> str:
 
 
 def worth(weight: str, word: str, norm: str) -> str:
-    """What a word is worth in a record: BM25's saturation, with the frequency told from the server's rank."""
+    """The weight of a word in a record: BM25's saturation, with the frequency derived from the server's rank."""
     missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
     # Every number is said to be one of the machine's; the server would reckon with decimals, ten times as long.
     # Of two words together the rank says something else, which must not be taken for none.

@@ -1,4 +1,4 @@
-"""How many of an owner's records have a word, on PostgreSQL: counted, remembered, or as the server's statistics say."""
+"""How many of an owner's records have a word, on PostgreSQL: counted, cached, or estimated by statistics."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class OwnedRecords:
         return self._remembered.get(key, minute()) if known is None else known
 
     def _count(self) -> None:
-        """Those of the kinds that are mostly asked for next as well: in one round trip.
+        """Includes the kinds that are usually counted next, in one round trip.
 
         Counts from the same state of the database are reused.
         """
@@ -83,7 +83,7 @@ class OwnedRecords:
         alone = self._backend.writable or not self._owners
         own: dict[Counted, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
         unknown: dict[Counted, _Owned] = {}
-        for key, owned in (own if alone else self._asked_for_next()).items():
+        for key, owned in (own if alone else self._counted_next()).items():
             known = self._known(key)
             if known is None and self._backend.state is not None:
                 known = self._remembered.get(owned, self._backend.state)
@@ -112,7 +112,7 @@ class OwnedRecords:
                 self._remembered.put(owned, self._backend.state, count)
             self._backend.counted_records[key] = count
 
-    def _asked_for_next(self) -> dict[Counted, _Owned]:
+    def _counted_next(self) -> dict[Counted, _Owned]:
         """The kinds that have the same owners as this one, and the memories of their project."""
         found: dict[Counted, _Owned] = {
             (spec.postgres_table, self._owners): _Owned(spec, self._owners) for spec in _kindred(self._spec)
@@ -216,11 +216,11 @@ class WordCounts:
         return "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given), given
 
     def having(self, asked: str, fields: Iterable[str]) -> str:
-        """The records that have what is asked for, by some of their fields, and their places.
+        """The records that match, by some of their fields, and their places.
 
         It is a table beside that of the words.
         """
-        # Each column takes its time for each of thousands of records, even one that nobody asks for.
+        # Each column costs time for each of thousands of records, even an unused one.
         stored = self._spec.stored_names
         columns = ", ".join(f'"{name}"' for name in dict.fromkeys(fields) if name in stored or name in COLUMNS)
         # With an offset the server looks the words up first, whatever else it could look up by.
@@ -282,7 +282,7 @@ class WordCounts:
         return {**dict.fromkeys(words, 0), **dict(rows)}
 
     def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
-        """How many of so many records of the scope have each word: of common ones as the server's statistics say."""
+        """How many of so many records of the scope have each word; common ones by the server's statistics."""
         shares = self._shares()
         known = {word: round(shares[word] * records) if word in shares else self._known(word) for word in words}
         unknown = [word for word, count in known.items() if count is None]
@@ -309,7 +309,7 @@ class WordCounts:
         return self._backend.cache.term_shares.put(self._table, minute(), shares)
 
     def _counted(self, words: Sequence[str], *, with_statistics: bool) -> list[int]:
-        """How many records have each word; beyond a limit told from how far into the table so many reached."""
+        """How many records have each word; beyond a limit estimated from how far into the table so many reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._spelled_owner
         having = self.having("asked.word", (self._spec.key, *(name for name, _ in self._owners)))

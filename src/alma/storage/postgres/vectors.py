@@ -36,7 +36,7 @@ _VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near
 _LEARNED = ", CASE WHEN row_number() OVER () = 1 THEN (SELECT array_agg(place)::text FROM compared) END"
 _ONCE_ASKED = ""
 _SPARE = 16
-# Up to so many records are always looked at one by one; an index finds fewer the rarer they are.
+# Up to so many records are always compared one by one; an index finds fewer the rarer they are.
 _FEW_RECORDS = 4_000
 # Where the limit stands. It is spelled out: of one that it does not know the planner thinks the worst, and plans anew
 # every time.
@@ -172,10 +172,10 @@ class VectorSearch:
     def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
         """The nearest by comparing the vectors of a few records.
 
-        What else the predicate says is asked of the nearest alone, and of the others only where too few fulfil it.
+        The rest of the predicate is checked on the nearest alone, and on the others only where too few fulfil it.
         """
         condition, values = self._fulfilling
-        # Few are handed over to be compared here, so that they are as exact as can be.
+        # A few are compared in this process, as exactly as possible.
         sent = limit <= _SENT or few.most <= _SENT_OF_FEW
         compared = self._vectors_of(few)
         told, first, records = (

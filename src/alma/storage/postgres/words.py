@@ -2,7 +2,7 @@
 
 The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, and
 the score is put together in SQL: the rarer words for every record that has one of them, the words left out only for the
-best of these. Which are the best is told by pairs of words as well: who has two of them is found by looking both up.
+best of these. Pairs of words help to find the best: the records with two of the words are found by looking both up.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _FEW = 20_000
 
 
 def divided(spec: RecordSpec, where: Predicate) -> tuple[Predicate, Predicate]:
-    """What a predicate says besides of tags, and what it says of tags: both together say what it says."""
+    """A predicate split into its condition on tags and the rest; both together are equivalent to it."""
     if _tags_of(spec, where):
         return EVERYTHING, where
     if isinstance(where, And):
@@ -80,7 +80,7 @@ def _alternatives(spec: RecordSpec, tagged: Predicate) -> list[tuple[str, ...]]:
 
 
 def _tags_of(spec: RecordSpec, part: Predicate) -> tuple[str, ...]:
-    """The tags one of which a predicate asks for, where it says nothing else."""
+    """The tags of which a predicate requires one, where it has no other condition."""
     match part:
         case Has(name, tag) if spec.by_name[name].type is FieldType.TAGS:
             return (tag,)
@@ -121,7 +121,7 @@ class WordSearch:
 
     @cached_property
     def _divided(self) -> tuple[Predicate, Predicate]:
-        """What the predicate says besides of tags, and what it says of tags."""
+        """The predicate without its condition on tags, and that condition."""
         return divided(self._spec, self._where)
 
     @cached_property
@@ -286,7 +286,7 @@ class WordSearch:
         return [(row[1], row[0]) for row in self._backend.rows(sql, values)]
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
-        """What every record that has a word must fulfil, what only the best of these are asked for, and the values."""
+        """The condition on every record with a word, the condition on the best of these only, and the values."""
         plain, tagged = self._divided
         if tagged == EVERYTHING or self.rare_tags:
             condition, values = self._fulfilling
@@ -326,7 +326,7 @@ class WordSearch:
         keys: Sequence[str] | None = None,
         cut: int | None = None,
     ) -> list[tuple[str, float]]:
-        """The records that answer the question, or those with the keys, by what the weighted words are worth."""
+        """The records that match, or those with the keys, by the weights of their words."""
         wanted = f"{self._key} = ANY(%(keys)s)" if keys is not None else self._counted.any_of_words
         condition, values = self._fulfilling
         room = room_for(weights)

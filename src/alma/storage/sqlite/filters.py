@@ -53,8 +53,8 @@ def _leads(dialect: Dialect, spec: RecordSpec, where: Predicate) -> Iterator[Lea
     for part in parts:
         if tags := _tags(part, spec):
             names = {f"tag{i}": tag for i, tag in enumerate(tags)}
-            asked = ", ".join(f":{name}" for name in names)
-            sql = f"SELECT DISTINCT memory_id AS key FROM {dialect.names.tags} WHERE tag IN ({asked})"
+            listed_tags = ", ".join(f":{name}" for name in names)
+            sql = f"SELECT DISTINCT memory_id AS key FROM {dialect.names.tags} WHERE tag IN ({listed_tags})"
             yield Lead(sql, f'"{table}"."{spec.key}" = led.key', names, "led.key")
         elif isinstance(part, Compare | In) and part.field in _LOOKED_UP and getattr(part, "op", "eq") == "eq":
             yield _by_index(dialect, spec, (part,))

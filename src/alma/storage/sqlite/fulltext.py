@@ -50,7 +50,7 @@ def _entries(
 
 
 def _terms_again(text: str | None) -> str:
-    """The terms of a text; who writes one record after another says much of it again."""
+    """The terms of a text, cached, as consecutive records often repeat texts."""
     if not text:
         return ""
     return _remembered_terms(text) if len(text) <= _LONGEST_REMEMBERED else spaced_terms(text)
@@ -78,7 +78,7 @@ def _owner_text(names: tuple[str, ...], values: tuple[str | None, ...]) -> str:
 
 
 def owner_tokens(owned: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The tokens that stand for each owner; an agent's name means something only inside a project."""
+    """The tokens of each owner; an agent's name means something only inside a project."""
     tokens = {name: [_token(name, value) for value in values] for name, values in owned.items() if name != "agent"}
     if "agent" in owned and "project_id" in owned:
         agents = ((project, agent) for project in owned["project_id"] for agent in owned["agent"])
@@ -107,7 +107,7 @@ def index_all_of(connection: sqlite3.Connection, specs: Iterable[RecordSpec]) ->
 
 
 def _stored(connection: sqlite3.Connection, spec: RecordSpec) -> Iterator[list[Any]]:
-    """Where each record stands, its searchable texts and its owners, many at once."""
+    """The row number, the searchable texts and the owners of each record, many at once."""
     columns = ", ".join(f'"{name}"' for name in (*spec.text, *_owner_names(spec)))
     records = connection.execute(f'SELECT seq, {columns} FROM "{spec.table}"')
     while rows := records.fetchmany(_BATCH):
@@ -122,12 +122,12 @@ def _indexing(spec: RecordSpec) -> str:
 _log = logging.getLogger("alma.storage")
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%_fts%'"
-# FTS5 keeps an index in tables of its own, and reads none of it without every one of them.
+# FTS5 keeps an index in several tables, and needs all of them to read it.
 _INNER = ("_data", "_idx", "_docsize", "_config")
 
 
 def creating(spec: RecordSpec, names: Names) -> Iterator[str]:
-    """Contentless: the words are ours already, and the text itself stands in the record."""
+    """Contentless: the terms are computed before, and the record holds the text."""
     name, columns = names.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
     yield f"CREATE VIRTUAL TABLE {name} USING fts5({columns}, content='', tokenize='ascii');"
     # Four times what FTS5 gathers by default before it writes: a large batch has fewer pieces to merge.

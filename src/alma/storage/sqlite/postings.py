@@ -1,4 +1,7 @@
-"""BM25 from the entries of each word: FTS5 lists them three times as fast as its own function scores them."""
+"""The words of a scope, and BM25 from the entries of each word.
+
+FTS5 lists entries three times as fast as its own function scores them.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ COUNTED = 1_500
 """A word is not counted further; beyond that its frequency is estimated from how far so many entries reach."""
 # A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
 _FEW_INSIDE = 1_000
-# Where its records have more of the words than that on average, leaping takes longer than what is done otherwise.
+# Where its records have more of the words than that on average, seeking is slower than listing.
 _ENTRIES_OF_EACH = 1.5
 
 
@@ -44,7 +47,7 @@ class ScopedWords:
         self._scope = _scope_expression(where)
         everything = not self._scope or not self._records
         self.inside = self._records if everything else self._counted(self._scope, SMALL_SCOPE)
-        # Asking for the owner inside the index pays while there are few entries of it to leap over.
+        # A condition on the owner inside the index pays while it has few entries to seek.
         self._narrowed = bool(self._scope) and self.inside < SMALL_SCOPE
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
@@ -67,11 +70,11 @@ class ScopedWords:
         known = self._counts.get((self._fts, expression), self._records)
         if known is not None:
             return known
-        asked = {"question": expression, "most": most}
-        count: int = self._backend.rows(self._counting, asked)[0][0]
+        values = {"question": expression, "most": most}
+        count: int = self._backend.rows(self._counting, values)[0][0]
         if count == most:
-            # Few words are as common; to note of every entry where it stands would take half as long again.
-            last: int = self._backend.rows(self._reaching, asked)[0][0]
+            # Few words are as common; to note the row of every entry would take half as long again.
+            last: int = self._backend.rows(self._reaching, values)[0][0]
             count = max(count, round(count * self._newest / last))
         return self._counts.put((self._fts, expression), self._records, count)
 
@@ -105,7 +108,7 @@ def _scope_expression(where: Predicate) -> str:
     """The FTS5 expression of a scope; empty where it has no owner."""
     tokens = owner_tokens(ranking.owners(where))
     if "agent" in tokens:
-        # An agent's token says its project as well, and the project's would be the longer list to read.
+        # The token of an agent includes its project, whose own token has the longer list of entries.
         del tokens["project_id"]
     return all_of(any_of(map(quoted, each)) for each in tokens.values())
 
@@ -128,7 +131,7 @@ Floats = NDArray[np.float64]
 
 
 class Entries(NamedTuple):
-    """Every word in every record that has it: which record of a list, how often it stands there, what it weighs."""
+    """Every word in every record that has it: the place of the record in a list, the count and the weight."""
 
     places: Numbers
     often: Floats

@@ -1,7 +1,7 @@
-"""Full text on SQLite: how a question of many words stays fast in a store of millions.
+"""Full-text search on SQLite: a query of many words stays fast in a store of millions of records.
 
 FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
-So a question is answered in up to three steps, each bounded:
+So a search has up to three steps, each bounded:
 
 1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word. In a scope that is a small
    part of a large table only the entries inside are looked up, where it has short texts; otherwise FTS5 scores, as it
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 _COUNTING = 0.03
 # So many entries may be listed and scored for one question, which takes a millisecond or two.
 _BUDGET = 6_000
-# And so much it costs to leap to the next entry of a word inside a small scope.
-_LEAPING = 0.1
+# The cost of seeking the next entry of a word inside a small scope.
+_SEEKING = 0.1
 _SPARE = 50
 _RESCORED = 60
 _FEW = 50
 _RESCORED_CHARACTERS = 100_000
-_LOOKED_AT = 1_000
+_MOST_READ = 1_000
 _LEAST_SHARE = 0.1
 _LISTED_SHARE = 0.25
 _SMALL_TABLE = 20_000
@@ -47,18 +47,18 @@ _FEW_LISTED, _NEARLY_ALL = 5_000, 0.75
 # FTS5 lets a word weigh nothing that half of the records have.
 _COMMON = 0.45
 _ENOUGH = 10
-_FAINT = 1e-9
-# So many leaps from one record of an owner that has a word to the next take 7 ms, and a fifth of that if few have it.
-_LEAPS = 10_000
+_SMALLEST_SCORE = 1e-9
+# So many seeks from one record of an owner with a word to the next take 7 ms, and a fifth of that if few have it.
+_SEEKS = 10_000
 # In terms: in texts no longer than that words hardly stand more than once.
 _SAID_ONCE = 60
 
-# Where a record stands in the table, its key and its score.
+# The row number of a record, its key and its score.
 Candidate = tuple[int, str, float]
 
 
 class WordSearch(ScopedWords):
-    """One question to the full-text table of a kind."""
+    """One search in the full-text table of a kind."""
 
     def __init__(self, backend: SQLiteBackend, spec: RecordSpec, where: Predicate) -> None:
         super().__init__(backend, spec, where)
@@ -79,14 +79,14 @@ class WordSearch(ScopedWords):
         """The keys of the records that match, with their scores, best first."""
         if not self._records:
             return []
-        leapt_to = None if exact else self._leapt_to(words, limit)
-        if leapt_to is not None:
-            return [(key, score) for _, key, score in leapt_to]
+        sought = None if exact else self._best_by_seeking(words, limit)
+        if sought is not None:
+            return [(key, score) for _, key, score in sought]
         everywhere = {word: self._counted(quoted(word), COUNTED) for word in words}
         share = min(1.0, self.inside / max(self._records, 1)) if self._narrowed else 1.0
         inside = {word: round(count * share) for word, count in everywhere.items()}
-        leaps = self.inside * _LEAPING if self._narrowed else 0.0
-        overhead = {word: count * _COUNTING + min(count * _LEAPING, leaps) for word, count in everywhere.items()}
+        seeks = self.inside * _SEEKING if self._narrowed else 0.0
+        overhead = {word: count * _COUNTING + min(count * _SEEKING, seeks) for word, count in everywhere.items()}
         selection = ranking.select(inside, self.inside, overhead, _BUDGET)
         scored = self._scored_by_postings if self._lists or self._are_few(everywhere) else self._scored
         if scored == self._scored:
@@ -105,7 +105,7 @@ class WordSearch(ScopedWords):
             else:
                 newest = self._keys_inside(few.seqs[-max(limit, _RESCORED) :].tolist())
         known = {seq for seq, *_ in found}
-        others = [(seq, key, _FAINT) for seq, key in (newest | more).items() if seq not in known]
+        others = [(seq, key, _SMALLEST_SCORE) for seq, key in (newest | more).items() if seq not in known]
         added = self._added([seq for seq, *_ in (*found[:_RESCORED], *others)], weights)
         # Of the newest that a filter leaves it was not known whether they have any of the words.
         others = [each for each in others if each[0] in more or added.get(each[0])]
@@ -133,7 +133,7 @@ class WordSearch(ScopedWords):
         """By what is counted in the beginnings of their texts."""
         weights = {f" {word} ": worth for word, worth in self._rarities(words).items()}
         rows = self._named(keys, self._beginnings, {"most": self._characters_for(len(keys))})
-        scores = {key: self._worth(spaced_terms(text), weights, sum(varints(size))) for key, size, text in rows}
+        scores = {key: self._weight_of(spaced_terms(text), weights, sum(varints(size))) for key, size, text in rows}
         return {key: score for key, score in scores.items() if score}
 
     def _named(self, keys: Sequence[str], column: str, values: Mapping[str, Any]) -> list[Any]:
@@ -147,7 +147,7 @@ class WordSearch(ScopedWords):
         )
 
     def _rarities(self, words: Sequence[str]) -> dict[str, float]:
-        """What each word is worth: by how rare it is inside where only what lies there is ranked."""
+        """The weight of each word: by its rarity inside, where only the records inside are ranked."""
         everywhere = {word: self._counted(quoted(word), COUNTED) for word in words}
         if not (self._lists_inside and (self._lists or self._are_few(everywhere))):
             return {word: rarity(self._records, count) for word, count in everywhere.items()}
@@ -164,8 +164,8 @@ class WordSearch(ScopedWords):
     ) -> tuple[dict[int, str], Sequence[str]]:
         """The records of a small scope that have a word which is common elsewhere, and the words that are common here.
 
-        A word weighs what it tells apart here. Otherwise an agent's one record about deployment would not be found
-        because all the others deploy.
+        A word is weighted by its rarity in this scope. Otherwise an agent's one record about deployment would not be
+        found because all the others deploy.
         """
         if not self._narrowed:
             return {}, list(weights)
@@ -203,13 +203,13 @@ class WordSearch(ScopedWords):
         settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
-    def _leapt_to(self, words: Sequence[str], limit: int) -> list[Candidate] | None:
-        """The best of a small owner in a large table, by the records to which FTS5 leaps for each word.
+    def _best_by_seeking(self, words: Sequence[str], limit: int) -> list[Candidate] | None:
+        """The best of a small owner in a large table, by the records that FTS5 seeks for each word.
 
         None where that would take too long, and in long texts, where it matters how often they have a word.
         """
         long_texts = (self._fts, self._scope, "long")
-        if not self._can_leap_to(words) or self._counts.get(long_texts, self._records):
+        if not self._can_seek(words) or self._counts.get(long_texts, self._records):
             return None
         lists = self._few_inside_with(words)
         if lists is None:
@@ -223,10 +223,10 @@ class WordSearch(ScopedWords):
         self._looked_up = frozenset(words), found
         return self._best_of_many(roughly, first, limit)
 
-    def _can_leap_to(self, words: Sequence[str]) -> bool:
+    def _can_seek(self, words: Sequence[str]) -> bool:
         """Whether few records of a small part of a large table may have the words, however many have them elsewhere."""
         small_part = self._lists_inside and not self._lists and self._records > _SMALL_TABLE
-        return small_part and 0 < self.inside * len(words) <= _LEAPS
+        return small_part and 0 < self.inside * len(words) <= _SEEKS
 
     def _scored_by_postings(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
         """By BM25, best first, and so far down as it takes to find enough that lie inside."""
@@ -238,7 +238,7 @@ class WordSearch(ScopedWords):
         roughly = self._left_by_filter(found)
         if not len(roughly.order):
             return []
-        if exact or (self._records <= SMALL_SCOPE and len(roughly.order) <= _LOOKED_AT):
+        if exact or (self._records <= SMALL_SCOPE and len(roughly.order) <= _MOST_READ):
             return self._best_measured(roughly.measured(self._sizes(roughly), self._mean_length), limit)
         return self._best_of_many(roughly, self._first_of_many(roughly, limit), limit)
 
@@ -248,7 +248,7 @@ class WordSearch(ScopedWords):
         return found if few is None else found.among(few.seqs)
 
     def _sizes(self, roughly: sqlite_postings.Ranked) -> list[bytes]:
-        """FTS5's notes of the lengths of all of the records, in the order of their ranks."""
+        """the lengths that FTS5 stores of all of the records, in the order of their ranks."""
         sql = (
             f"SELECT sizes.sz FROM json_each(:seqs) AS wanted "
             f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value ORDER BY wanted.key"
@@ -282,7 +282,7 @@ class WordSearch(ScopedWords):
         exact = roughly.exact([row[0] for row in first], [row[2] for row in first], self._mean_length)
         scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, first, strict=True)])
         found = [(seq, key, -less) for less, key, seq in scored[:limit]]
-        # None of the others is let past those that were looked at.
+        # The others cannot rank above those that were read.
         last = found[-1][2] if found else math.inf
         while start < len(roughly.order) and len(found) < limit:
             seqs, scores = roughly.part(start, start + most)
@@ -297,7 +297,7 @@ class WordSearch(ScopedWords):
         return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int], *, measured: bool = True) -> list[Any]:
-        """Those of these records that lie inside: where each stands, its key, and FTS5's note of its length."""
+        """Those of these records that lie inside: the row number, the key, and the length that FTS5 stores."""
         beside = f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value " if measured else ""
         return self._backend.rows(
             f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
@@ -346,11 +346,11 @@ class WordSearch(ScopedWords):
         """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
         question = all_of((*map(quoted, words), self._scope))
         shortest = min(rarest, self.inside) if self._scope else rarest
-        reach = self._newest if shortest <= _LOOKED_AT else round(self._newest * _LOOKED_AT / shortest)
+        reach = self._newest if shortest <= _MOST_READ else round(self._newest * _MOST_READ / shortest)
         return self._backend.rows(
             f'SELECT newest.seq, "{self._table}"."{self._spec.key}" FROM '
             f"(SELECT rowid AS seq FROM {self._fts} WHERE {self._fts} MATCH :question "
-            f"AND rowid > :oldest ORDER BY rowid DESC LIMIT {_LOOKED_AT}) AS newest "
+            f"AND rowid > :oldest ORDER BY rowid DESC LIMIT {_MOST_READ}) AS newest "
             f'CROSS JOIN "{self._table}" ON "{self._table}".seq = newest.seq WHERE {self._condition} LIMIT :most',
             {**self._values, "question": question, "oldest": self._newest - reach, "most": wanted},
         )
@@ -365,7 +365,7 @@ class WordSearch(ScopedWords):
         rows = self._backend.rows(sql, {"seqs": self._listed(seqs), "most": self._characters_for(len(seqs))})
         spaced = {f" {word} ": weight for word, weight in weights.items()}
         found = ((seq, spaced_terms(text)) for seq, text in rows)
-        return {seq: self._worth(terms, spaced, terms.count(" ") + 1) for seq, terms in found}
+        return {seq: self._weight_of(terms, spaced, terms.count(" ") + 1) for seq, terms in found}
 
     @property
     def _beginnings(self) -> str:
@@ -375,10 +375,10 @@ class WordSearch(ScopedWords):
         )
 
     def _characters_for(self, records: int) -> int:
-        """How much of each text is looked at, where there are so many records."""
+        """How many characters of each text are read, for so many records."""
         return _RESCORED_CHARACTERS // records // len(self._spec.text)
 
-    def _worth(self, found: str, spaced: Mapping[str, float], length: int) -> float:
+    def _weight_of(self, found: str, spaced: Mapping[str, float], length: int) -> float:
         """BM25 of some words in a text; each is between spaces, so that parts of other words do not match."""
         # Twice as many, so that neighbours do not share one.
         apart = f" {found.replace(' ', '  ')} "

@@ -23,7 +23,7 @@ _READ_AT_ONCE = 1 << 20
 LEAST_LOOKED_AT = 96
 """The fewest rows that are compared exactly, because codes mistake the order of near rows."""
 # Multiples of that, where it is not enough, and the mark of codes that are useless. Comparing one picked row takes as
-# long as comparing so many in their order, so that larger multiples are not worth it.
+# long as comparing so many in their order, so larger multiples do not pay.
 _TIMES, _USELESS = (1, 8, 64), 0
 _PICKING = 16
 # Found out by looking for so many of the nearest of so many rows, and again when there are so many times as many.
@@ -32,14 +32,14 @@ _FOUND, _SAMPLES, _GROWN = 10, 24, 1.2
 _ENOUGH, _TIE = 0.985, 2e-6
 # A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
 _NEARLY_ALL = 0.9
-# How many more of the best are then asked for than should be inside, in standard deviations.
+# How many more of the best are then requested than should be inside, in standard deviations.
 _CAUTION = 4.0
 
 
 class Coarse:
     """Codes of the first rows of a table, in its order.
 
-    `times` says how many times as many of the best as usual are looked at, so that codes find what they should; 0 where
+    `times` says how many times as many of the best as usual are compared, so that codes find the nearest rows; 0 where
     no number is enough and every row has to be compared.
     """
 
@@ -87,9 +87,9 @@ class Coarse:
         _sum_path(path).write_text(f"{_sum_of(path)} {self.times}")
 
     def measure(self, view: View) -> None:
-        """Find out how many rows have to be looked at, again when there are many more of them.
+        """Determine how many rows have to be compared, again when there are many more of them.
 
-        Where a model, or what is said, makes all vectors alike, their codes hardly tell them apart.
+        Where a model, or the texts, make all vectors similar, their codes hardly differ.
         """
         if self.count < _GROWN * self._measured:
             return
@@ -97,9 +97,9 @@ class Coarse:
         wanted = min(_FOUND, self.count)
         samples = [view.vectors(row, row + 1)[0] for row in np.linspace(0, self.count - 1, _SAMPLES).astype(int)]
         least = [np.partition(view.all_cosines(each)[: self.count], -wanted)[-wanted] for each in samples]
-        worth_it = (times for times in _TIMES if times == 1 or times * LEAST_LOOKED_AT * _PICKING <= self.count)
+        affordable = (times for times in _TIMES if times == 1 or times * LEAST_LOOKED_AT * _PICKING <= self.count)
         enough = (
-            times for times in worth_it if self._found(view, samples, least, times) >= _ENOUGH * _SAMPLES * wanted
+            times for times in affordable if self._found(view, samples, least, times) >= _ENOUGH * _SAMPLES * wanted
         )
         self.times = next(enough, _USELESS)
 
@@ -119,7 +119,7 @@ class Coarse:
             self._index.add(self._padded(vectors))
 
     def nearest(self, wanted: Floats, most: int, inside: Flags | None, settled: int) -> tuple[Numbers, int]:
-        """The rows that seem nearest among the first `settled` ones and those inside, and how many were looked at.
+        """The rows that seem nearest among the first `settled` ones and those inside, and how many were compared.
 
         Rows may have got codes since the caller looked; those are other rows to it, and left out.
         """

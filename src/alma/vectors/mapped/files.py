@@ -1,4 +1,4 @@
-"""The files of the index: rows that are only ever appended, and a head that says how many of them count.
+"""The files of the index: rows that are only ever appended, and a header with the number of valid rows.
 
 A head is replaced in one step after the rows it speaks of are on the disk; what a process left behind the counted rows
 when it died is overwritten by the next one. Rows are never changed in place: dropping some makes a new generation of

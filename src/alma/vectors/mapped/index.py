@@ -22,7 +22,7 @@ from alma.storage.nearest import cosines
 from alma.storage.ranking import without_expiry
 from alma.vectors.base import Nearest
 from alma.vectors.mapped.files import IndexFiles
-from alma.vectors.mapped.state import Ranked, Ranking, Ready, Selection, State, Tuning, is_foreign
+from alma.vectors.mapped.state import Ranked, Ranking, Ready, Selection, State, Tuning, disagrees_with_store
 from alma.vectors.mapped.table import Floats, Table, units
 from alma.vectors.mapped.upkeep import Upkeep
 
@@ -57,8 +57,8 @@ class MappedIndex:
 
     `folder` is where the files go, one folder in it for each model; without one everything stays in memory. A search
     reads the last position of the feed, takes in what is new, ranks the rows in scope and has the best ones checked by
-    the store, all in one snapshot. While much is new, as at the first start, the store answers itself and `progress`
-    is told (rows done, rows to do).
+    the store, all in one snapshot. While much is new, as at the first start, the store searches by itself and
+    `progress` is called with (rows done, rows to do).
     """
 
     def __init__(
@@ -101,7 +101,7 @@ class MappedIndex:
                     return _from_store(tx, query)
                 if isinstance(ready, Ready):
                     return self._confirmed(tx, query, ready)
-        self._upkeep.doubt()
+        self._upkeep.check_files()
         with self._storage.snapshot() as tx:
             return _from_store(tx, tx.vector_query(cls, vector, scope, where, limit, self._model))
 
@@ -186,7 +186,7 @@ class MappedIndex:
 
     def _checked_against(self, tx: Transaction) -> State:
         table = self._upkeep.state.table
-        if is_foreign(table, tx, self._model):
+        if disagrees_with_store(table, tx, self._model):
             self._upkeep.distrust(table)
         self._upkeep.state.trusted = True
         return self._upkeep.state

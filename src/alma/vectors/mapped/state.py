@@ -107,7 +107,7 @@ def conditions(spec: RecordSpec, scope: Scope, names: Names) -> Conditions:
 
 def _fulfilling(column_of: Callable[[str], Column], wanted: Conditions) -> Flags:
     inside: Flags | None = None
-    # The last conditions are the narrowest; where they leave little, the others are looked at there only.
+    # The last conditions are the narrowest; where they leave few rows, the others are checked on these rows only.
     for name, numbers in reversed(wanted):
         column = column_of(name)
         if inside is None:
@@ -241,7 +241,7 @@ class Tuning:
     exact_share: float = 0.025
     """Of more rows as well, while they are no larger a share: a scan of codes passes over all of the others."""
     coarse_rows: int = 16_000
-    """From so many rows on, codes are worth having."""
+    """From so many rows on, codes are computed."""
     flush_rows: int = 2_048
     """So many new rows are put into files together."""
     inline_rows: int = 10_000
@@ -332,7 +332,7 @@ class State:
         self.rows_at_last_sweep = self.table.count
 
 
-def is_foreign(table: Table, tx: Transaction, model: str) -> bool:
+def disagrees_with_store(table: Table, tx: Transaction, model: str) -> bool:
     """Whether rows from files disagree with the store, as after a backup was put back; a sample is enough."""
     base = table.kept.base
     last = range(max(0, base.size - _LAST), base.size)

@@ -179,7 +179,7 @@ class View:
         return np.concatenate(parts)
 
     def vectors(self, start: int, stop: int) -> Floats:
-        """A stretch of vectors; it may end earlier than asked, where files end and memory begins."""
+        """A stretch of vectors; it may end earlier than requested, where files end and memory begins."""
         split = self._base.size
         if start < split:
             return self._base.vectors[start : min(stop, split)]

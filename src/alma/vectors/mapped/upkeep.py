@@ -47,7 +47,7 @@ class Upkeep:
         self._thread: threading.Thread | None = None
         self._stopping = threading.Event()
         self._behind = False
-        self._doubtful = False
+        self._files_unchecked = False
         self._erasing = False
         self._coming: Coarse | None = None
         self._codes_saved = 0
@@ -61,9 +61,9 @@ class Upkeep:
         self._behind = True
         self.start_if_due()
 
-    def doubt(self) -> None:
+    def check_files(self) -> None:
         """Find out whether the rows are those of another store."""
-        self._doubtful = True
+        self._files_unchecked = True
         self.start_if_due()
 
     def erase(self) -> None:
@@ -137,12 +137,12 @@ class Upkeep:
             except StorageError as exc:
                 # Nothing is lost: the store answers, and the next search starts this again.
                 _log.warning("the upkeep of the vector index failed", extra={"reason": str(exc)})
-                self._behind = self._doubtful = self._erasing = False
+                self._behind = self._files_unchecked = self._erasing = False
                 return
 
     def _next(self) -> Task | None:
         state, tuning = self.state, self._tuning
-        if self._doubtful:
+        if self._files_unchecked:
             return self._check
         if self._behind:
             return self._build
@@ -163,18 +163,18 @@ class Upkeep:
         if settled < self._tuning.coarse_rows or self._without_codes:
             return False
         # Rows in files settle many at a time, those in memory one by one.
-        worth_it = self._tuning.flush_rows if self.state.in_memory else 1
-        return self.state.coarse is None or settled - self.state.coarse.count >= worth_it
+        least_new = self._tuning.flush_rows if self.state.in_memory else 1
+        return self.state.coarse is None or settled - self.state.coarse.count >= least_new
 
     # ------------------------------------------------------------------ what it does
 
     def _check(self) -> None:
-        # How far the rows reach is asked before how far the store does: it may go on meanwhile, and the rows with it.
+        # The position of the rows is read before that of the store, as both may advance meanwhile.
         with self._lock:
             table, reached = self.state.table, self.state.table.position
         with self._storage.snapshot() as tx:
             position = tx.vector_position()
-        self._doubtful = False
+        self._files_unchecked = False
         if reached > position:
             self.distrust(table)
 

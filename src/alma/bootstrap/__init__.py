@@ -140,7 +140,7 @@ def embedding_of_file(path: str | Path, provider: str | None = None) -> tuple[st
     from alma.config.loader import load_settings
 
     settings = load_settings(path)
-    chosen = provider or settings.embedding_provider.value
+    chosen = provider or settings.embedding_provider
     return chosen, embedding_options(settings, chosen)
 
 
@@ -248,7 +248,7 @@ def _storage_of(
 
 def _durability(settings: Settings, place: str | os.PathLike[str]) -> dict[str, Any]:
     """The durability option of an SQLite file; other stores always flush."""
-    return {"durability": settings.durability.value} if is_sqlite(place) else {}
+    return {"durability": settings.durability} if is_sqlite(place) else {}
 
 
 def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:

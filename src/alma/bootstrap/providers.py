@@ -109,9 +109,9 @@ def language_model_of(settings: Settings) -> LanguageModel | None:
         return None
     options = settings.llm.model_dump(exclude={"provider"}, exclude_none=True)
     try:
-        return create_language_model(settings.llm.provider.value, **options)
+        return create_language_model(settings.llm.provider, **options)
     except ConfigurationError as exc:
-        raise ConfigurationError(f"llm.provider is {settings.llm.provider.value}: {exc}") from exc
+        raise ConfigurationError(f"llm.provider is {settings.llm.provider}: {exc}") from exc
 
 
 def judge_of(settings: Settings, llm: LanguageModel | None, redactor: Redactor | None) -> Judge:

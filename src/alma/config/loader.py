@@ -116,7 +116,7 @@ def _sentence(problem: InvalidSettings) -> str:
             return f"{key} is not known; {_suggestion(str(path[-1]), known if path[1:] else [*known, ROOT_KEY])}"
         case "missing":
             return f"{key} is missing; add it"
-        case "enum":
+        case "literal_error":
             return f"{key} is {_shown(first['input'])}, which is not known; {_choice(first)}"
         case kind if kind == NOT_SHOWN:
             return f"{key} {first['msg']}"

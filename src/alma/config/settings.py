@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -98,65 +97,26 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
 
-class StorageChoice(StrEnum):
-    """The store."""
+StorageChoice = Literal["sqlite", "local", "postgres", "file"]
+"""The store."""
 
-    SQLITE = "sqlite"
-    LOCAL = "local"
-    POSTGRES = "postgres"
-    FILE = "file"
+DurabilityChoice = Literal["process", "power"]
+"""The durability of committed writes to an SQLite file."""
 
+EmbeddingChoice = Literal["local", "openai", "azure", "mock"]
+"""The embedding provider."""
 
-class DurabilityChoice(StrEnum):
-    """The durability of committed writes to an SQLite file."""
+LanguageModelChoice = Literal["openai", "azure", "anthropic", "ollama"]
+"""The language model provider."""
 
-    PROCESS = "process"
-    POWER = "power"
+JudgeChoice = Literal["local", "llm", "strict"]
+"""The judge of whether two texts say the same."""
 
+CacheChoice = Literal["memory", "redis", "null"]
+"""The cache of retrieval results."""
 
-class EmbeddingChoice(StrEnum):
-    """The embedding provider."""
-
-    LOCAL = "local"
-    OPENAI = "openai"
-    AZURE = "azure"
-    MOCK = "mock"
-
-
-class LanguageModelChoice(StrEnum):
-    """The language model provider."""
-
-    OPENAI = "openai"
-    AZURE = "azure"
-    ANTHROPIC = "anthropic"
-    OLLAMA = "ollama"
-
-
-class JudgeChoice(StrEnum):
-    """The judge of whether two texts say the same."""
-
-    LOCAL = "local"
-    LLM = "llm"
-    STRICT = "strict"
-
-
-class CacheChoice(StrEnum):
-    """The cache of retrieval results."""
-
-    MEMORY = "memory"
-    REDIS = "redis"
-    NULL = "null"
-
-
-class SslChoice(StrEnum):
-    """The TLS mode of PostgreSQL connections, in libpq's words."""
-
-    DISABLE = "disable"
-    ALLOW = "allow"
-    PREFER = "prefer"
-    REQUIRE = "require"
-    VERIFY_CA = "verify-ca"
-    VERIFY_FULL = "verify-full"
+SslChoice = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
+"""The TLS mode of PostgreSQL connections, in libpq's words."""
 
 
 class AgentSettings(_Section):
@@ -184,7 +144,7 @@ class PostgresSettings(_Section):
     password: SecretText
     pool_size: Annotated[Whole, Field(ge=1)]
     schema_name: Annotated[Name, Field(alias="schema")]
-    ssl_mode: Annotated[SslChoice, Field(strict=False)]
+    ssl_mode: SslChoice
 
 
 class AzureSettings(_Section):
@@ -221,7 +181,7 @@ class OpenAISettings(_Section):
 class LanguageModelSettings(_Section):
     """A language model: its provider and constructor options."""
 
-    provider: Annotated[LanguageModelChoice, Field(strict=False)]
+    provider: LanguageModelChoice
     model: Name | None = None
     api_key: SecretText | None = None
     base_url: Name | None = None
@@ -252,7 +212,7 @@ class RetrievalSettings(_Section):
     """Retrieval: cache and scoring."""
 
     # YAML parses a bare  null  as None.
-    cache: Annotated[CacheChoice, Field(strict=False), BeforeValidator(lambda name: "null" if name is None else name)]
+    cache: Annotated[CacheChoice, BeforeValidator(lambda name: "null" if name is None else name)]
     cache_ttl_seconds: Positive
     max_cache_entries: Annotated[Whole, Field(ge=1)]
     recency_half_life_days: Positive
@@ -301,15 +261,15 @@ class Settings(_Section):
     """The complete configuration with defaults."""
 
     project_id: Name
-    storage: Annotated[StorageChoice, Field(strict=False), BeforeValidator(_openable)]
+    storage: Annotated[StorageChoice, BeforeValidator(_openable)]
     storage_dir: Name
     db_name: Name
-    durability: Annotated[DurabilityChoice, Field(strict=False)]
+    durability: DurabilityChoice
     expiry_interval_seconds: Weight
-    embedding_provider: Annotated[EmbeddingChoice, Field(strict=False)]
+    embedding_provider: EmbeddingChoice
     # The longest vectors that stores can search.
     embedding_dim: Annotated[Whole, Field(ge=1, le=LONGEST_VECTOR)] | None
-    judge: Annotated[JudgeChoice, Field(strict=False)]
+    judge: JudgeChoice
     agents: dict[Name, Annotated[AgentSettings, BeforeValidator(_section)]]
     postgres: PostgresSettings
     local: Annotated[LocalSettings, BeforeValidator(_section)] = Field(default_factory=LocalSettings)

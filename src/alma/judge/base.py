@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from types import MappingProxyType
@@ -128,26 +128,19 @@ class AnswerCache:
         """The answer of this head for each of the texts; None is not cached."""
         keys = [_key(head, texts) for texts in wanted]
         by_key = dict(zip(keys, wanted, strict=True))
-        found = self._known(by_key)
+        with self._lock:
+            found = {key: self._held[key] for key in by_key if key in self._held}
+            for key in found:
+                self._held.move_to_end(key)
         missing = [key for key in by_key if key not in found]
         if missing:
             new = dict(zip(missing, ask([by_key[key] for key in missing]), strict=True))
-            self._keep(new)
             found.update(new)
+            with self._lock:
+                self._held.update((key, answer) for key, answer in new.items() if answer is not None)
+                while len(self._held) > self._most:
+                    self._held.popitem(last=False)
         return [found[key] for key in keys]
-
-    def _known(self, keys: Iterable[bytes]) -> dict[bytes, Any]:
-        with self._lock:
-            found = {key: self._held[key] for key in keys if key in self._held}
-            for key in found:
-                self._held.move_to_end(key)
-        return found
-
-    def _keep(self, answers: Mapping[bytes, Any]) -> None:
-        with self._lock:
-            self._held.update((key, answer) for key, answer in answers.items() if answer is not None)
-            while len(self._held) > self._most:
-                self._held.popitem(last=False)
 
 
 def compared(

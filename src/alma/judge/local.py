@@ -62,7 +62,9 @@ class LocalJudge:
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
         """What the first text of each pair is to the second; the order of a pair only exchanges *more* and *less*."""
-        return compared(pairs, self._answers.get(), self._relations, StrictJudge())
+        return compared(
+            pairs, self._answers.get(), lambda each: self._network.get().loaded().relations(each), StrictJudge()
+        )
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """For each (task, memory) the probability that the memory helps with the task."""
@@ -78,9 +80,6 @@ class LocalJudge:
 
     def __repr__(self) -> str:
         return f"LocalJudge(name={self.name!r})"
-
-    def _relations(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Probabilities]:
-        return self._network.get().loaded().relations(pairs)
 
     def _answer(
         self, head: Head, asked: Sequence[Texts], ask: Callable[[Sequence[Texts]], list[float]]
@@ -260,7 +259,7 @@ class Network:
         another answer. More than one group takes turns with those of other threads.
         """
         tokens = sum(len(ids) for group in groups for ids, _ in group)
-        with self._turns.job(tokens) if len(groups) > 1 else nullcontext(_at_once) as take_turn:
+        with self._turns.job(tokens) if len(groups) > 1 else nullcontext(lambda: None) as take_turn:
             return [self._logits(head, group, take_turn) for group in groups]
 
     def _logits(self, head: Head, group: Sequence[_Sequence], take_turn: Callable[[], object]) -> Floats:
@@ -270,22 +269,16 @@ class Network:
         for start in range(0, len(group), _SEQUENCES_AT_ONCE):
             take_turn()
             ids, types = map(np.array, zip(*group[start : start + _SEQUENCES_AT_ONCE], strict=True))
-            found.append(self._answered(head, {"input_ids": ids, "token_type_ids": types}))
+            inputs = {"input_ids": ids, "token_type_ids": types, "attention_mask": np.ones_like(ids)}
+            try:
+                found.append(self._session.run([head], {name: inputs[name] for name in self._inputs})[0])
+            except Exception as exc:
+                # The runtime's own errors share no base class.
+                raise ProviderError(f"{self._card.name} failed on {ids.shape[1]} tokens: {first_line(exc)}") from exc
         logits = np.concatenate(found).astype(np.float64)
         if not np.all(np.isfinite(logits)):
             raise ProviderError(f"{self._card.name} answered with something that is no number; its file is damaged")
         return logits / self._card.temperatures[head]
-
-    def _answered(self, head: Head, inputs: dict[str, Any]) -> Any:
-        import numpy as np
-
-        ids = inputs["input_ids"]
-        inputs["attention_mask"] = np.ones_like(ids)
-        try:
-            return self._session.run([head], {name: inputs[name] for name in self._inputs})[0]
-        except Exception as exc:
-            # The runtime's own errors share no base class.
-            raise ProviderError(f"{self._card.name} failed on {ids.shape[1]} tokens: {first_line(exc)}") from exc
 
 
 def _verified(file: Path, card: Card) -> Path:
@@ -357,7 +350,3 @@ def _sigmoid(logits: Floats) -> Floats:
 
     found: Floats = 1 / (1 + np.exp(-np.clip(logits.reshape(-1), -60, 60)))
     return found
-
-
-def _at_once() -> None:
-    """Wait for no turn."""

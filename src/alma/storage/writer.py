@@ -139,16 +139,13 @@ class Writer:
         if found:
             for vector in found.values():
                 self._models.require_own_length(spec, vector)
-            self._require_first_or_own_model()
+            if self._backend.dims_of(self._backend.embedding_model, None) is None:
+                with self.writing():
+                    # Of two writers with the first vectors at once, the second waits.
+                    self._backend.hold("the first vectors")
+            self._models.require_own()
             self._models.fitting(spec, next(iter(found.values())), self._backend.embedding_model, claim=True)
         return found
-
-    def _require_first_or_own_model(self) -> None:
-        """Refuse vectors of a further model; of two writers with the first ones at once, the second waits."""
-        if self._backend.dims_of(self._backend.embedding_model, None) is None:
-            with self.writing():
-                self._backend.hold("the first vectors")
-        self._models.require_own()
 
     def _write_vectors(
         self,

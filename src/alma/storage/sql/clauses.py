@@ -107,6 +107,9 @@ class Clauses:
         self._encoders = encoders
         self._encoder_of = {field.name: encoders.get(field.type) for field in spec.fields}
         self._on_sqlite = names.dialect == "sqlite"
+        # A list of a field's values is one value, but not of these: SQLite's reading of JSON numbers may differ a little.
+        one_by_one = {field.name for field in spec.fields if self._on_sqlite and field.type is FieldType.FLOAT}
+        self._listed_at_once = frozenset(spec.by_name) - one_by_one
         table = names.table(spec)
         self._columns = {field.name: f'"{table}"."{field.name}"' for field in spec.stored}
 
@@ -139,7 +142,7 @@ class Clauses:
                     return None
                 shapes.append(shape)
             return type(predicate), *shapes
-        if isinstance(predicate, In) and predicate.values and self._is_listed_at_once(predicate.field):
+        if isinstance(predicate, In) and predicate.values and predicate.field in self._listed_at_once:
             if values.spell is not None and predicate.field in OWNERS:
                 return predicate.field, "in", predicate.values
             values.keep(self._members(predicate.field, predicate.values))
@@ -221,14 +224,10 @@ class Clauses:
             hidden = (name == self._spec.key and not self._spec.numbered) or self._is_beside_keys(name, leading)
             hidden = hidden or (values.hides_sessions and name == "session_id")
             return f"{column} = ANY({f'(SELECT {listed})::text[]' if hidden else listed})"
-        if not self._is_listed_at_once(name):
+        if name not in self._listed_at_once:
             return f"{column} IN ({', '.join(map(values.put, members))})"
         listed = values.put(self._members(name, members))
         return f"{column} = {listed}" if len(members) == 1 else f"{column} IN (SELECT value FROM json_each({listed}))"
-
-    def _is_listed_at_once(self, name: str) -> bool:
-        """Whether a list of the field's values is one value: SQLite's reading of JSON numbers may differ a little."""
-        return not self._on_sqlite or self._spec.by_name[name].type is not FieldType.FLOAT
 
     def _members(self, name: str, members: Sequence[Any]) -> Any:
         """The members of a list as one value; on SQLite a single member is bound as it is."""

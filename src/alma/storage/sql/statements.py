@@ -276,11 +276,9 @@ class KindStatements:
         if known is not None:
             return known, values.values
         values = Values(self._names, hides_sessions=True)
-        return self._remembered(shape, self._select_values(query, names, values)), values.values
-
-    def _select_values(self, query: Query, names: Sequence[str], values: Values) -> str:
         condition = self.clauses.condition(query.where, values)
-        return f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
+        sql = f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
+        return self._remembered(shape, sql), values.values
 
     def decoders(self, names: tuple[str, ...]) -> Sequence[tuple[int, Encoder]]:
         """Where in a row of these columns there is something to decode, and how."""

@@ -107,7 +107,7 @@ class Clauses:
         self._encoders = encoders
         self._encoder_of = {field.name: encoders.get(field.type) for field in spec.fields}
         self._on_sqlite = names.dialect == "sqlite"
-        # A list of a field's values is one value, but not of these: SQLite's reading of JSON numbers may differ a little.
+        # SQLite's reading of JSON numbers may differ a little, so lists of these are not bound as one value.
         one_by_one = {field.name for field in spec.fields if self._on_sqlite and field.type is FieldType.FLOAT}
         self._listed_at_once = frozenset(spec.by_name) - one_by_one
         table = names.table(spec)

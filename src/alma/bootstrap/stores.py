@@ -228,7 +228,7 @@ def restore_storage(
     from alma.storage.base import Capability
     from alma.storage.sqlite.copies import require_sound
     from alma.transfer import restore_store, verify_export
-    from alma.transfer.backup import is_database
+    from alma.transfer.importing import is_database
 
     path = Path(file)
     if not is_database(path):

@@ -16,6 +16,12 @@ if TYPE_CHECKING:
     from alma.storage.sql.backend import SqlBackend
 
 
+_HEAD_AND_FOLLOWED = (
+    "SELECT chain, length, hash, unchained, (SELECT group_concat(kind) FROM projections) "
+    "FROM audit_chains ORDER BY chain LIMIT 1"
+)
+
+
 class SqlMarks(MarkTable):
     """The outbox as a table."""
 
@@ -133,10 +139,15 @@ class SqlChains(ChainTable):
         self._backend = backend
 
     def take(self) -> ChainHead:
-        # SQLite has one writer at a time. On a server, chains locked by other writers are skipped, and a new one is
-        # begun where all are locked: so no writer waits.
-        only_free = "" if self._backend.dialect.name == "sqlite" else " FOR UPDATE SKIP LOCKED"
-        found = self._backend.rows(f"{self._heads()} LIMIT 1{only_free}", {})
+        # SQLite has one writer at a time, who reads with the head which kinds are followed. On a server, chains locked
+        # by other writers are skipped, and a new one is begun where all are locked: so no writer waits.
+        if self._backend.dialect.name == "sqlite":
+            found = self._backend.rows(_HEAD_AND_FOLLOWED, {})
+            if found:
+                self._backend.followed_kinds = frozenset((found[0][4] or "").split(","))
+                return ChainHead(*found[0][:4])
+        else:
+            found = self._backend.rows(f"{self._heads()} LIMIT 1 FOR UPDATE SKIP LOCKED", {})
         if not found:
             table = self._backend.names.audit_chains
             begun = f"INSERT INTO {table} (length) VALUES (0) RETURNING chain, length, hash, unchained"

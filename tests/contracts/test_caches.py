@@ -9,6 +9,7 @@ import pytest
 from alma.cache.base import CacheBackend, NullCache
 from alma.cache.local import RetrievalCache
 from alma.cache.redis import RedisCache
+from alma.model.slice import MemorySlice
 from alma.testing.cache_contract import CacheContract, ForgetfulCacheContract
 
 
@@ -16,6 +17,12 @@ class TestMemory(CacheContract):
     @pytest.fixture
     def cache(self) -> CacheBackend:
         return RetrievalCache()
+
+    def test_slices_of_an_earlier_generation_leave_the_memory(self, cache: CacheBackend) -> None:
+        for n in range(3):
+            cache.put(f"query {n}", "1", MemorySlice(), 60)
+        cache.put("query", "2", MemorySlice(), 60)
+        assert cache.stats().entries == 1
 
 
 class TestMemoryWithRoomForOne(ForgetfulCacheContract):

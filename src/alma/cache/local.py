@@ -13,7 +13,10 @@ from alma.model.slice import MemorySlice
 
 
 class RetrievalCache:
-    """Keeps up to `max_entries` slices and forgets the least recently used first; callers get copies of their own."""
+    """Keeps up to `max_entries` slices and forgets the least recently used first; callers get copies.
+
+    It keeps the slices of one generation of the store, the last that was put.
+    """
 
     def __init__(self, max_entries: int = 1000, *, clock: Callable[[], float] = time.monotonic) -> None:
         if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
@@ -22,6 +25,7 @@ class RetrievalCache:
         self._clock = clock
         self._entries: OrderedDict[str, tuple[str, float, MemorySlice]] = OrderedDict()
         self._lock = threading.Lock()
+        self._generation: str | None = None
         self._hits = self._misses = 0
 
     def get(self, key: str, generation: str) -> MemorySlice | None:
@@ -38,6 +42,10 @@ class RetrievalCache:
     def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
         kept = found.apart()
         with self._lock:
+            if generation != self._generation:
+                # The slices of another generation are never given again, and may be large.
+                self._entries.clear()
+                self._generation = generation
             self._entries[key] = (generation, self._clock() + ttl_seconds, kept)
             self._entries.move_to_end(key)
             while len(self._entries) > self._max_entries:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import lru_cache
 from itertools import pairwise
 
 from alma import clock
@@ -25,6 +24,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, checked_storage
 from alma.text.canonical import canonical_words, fingerprint
+from alma.text.tokens import short_text_cache
 
 _log = logging.getLogger("alma.ingest")
 
@@ -366,7 +366,7 @@ def _number(words: Sequence[str]) -> int:
     return zlib.crc32(" ".join(words).encode(errors="surrogatepass")) or 1
 
 
-@lru_cache(maxsize=50_000)
+@short_text_cache(50_000)
 def _bare(word: str) -> str:
     """The word without English inflection: calling and called become call."""
     word = _DENIALS.get(word, word)

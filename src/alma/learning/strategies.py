@@ -5,20 +5,21 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence, Set
-from functools import lru_cache
+from hashlib import blake2b
 from threading import Lock
 
 from alma.errors import ProviderError
 from alma.judge.base import OTHER, SAME, Judge, Judgement, normalised
 from alma.judge.default import default_judge
 from alma.learning.tuning import LESSONS, LessonTuning
-from alma.text.tokens import terms
+from alma.text.tokens import short_text_cache, terms
 
 _log = logging.getLogger("alma.learning")
 
 _CACHED_TEXTS = 10_000
 _CACHED_VERDICTS = 16_384
 _CACHED_LISTS = 64
+_LONGEST_KEY = 1_000
 # Of 2,860 clusters of sentences this leaves out 1 % of the texts, of shell commands 97 %, of Python snippets 94 %.
 _WORDS_OF_PROSE = 0.8
 _AROUND_WORDS = ".,;:!?\"'()“”‘’„«»…"
@@ -28,23 +29,29 @@ _MATCHED_PAIRS = 32
 _LEAST_SHARED = 0.15
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@short_text_cache(_CACHED_TEXTS)
 def strategy_key(text: str) -> str:
     """The strategy without differences in case, spaces and punctuation at its end."""
     return normalised(text)
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@short_text_cache(_CACHED_TEXTS)
 def strategy_words(text: str) -> frozenset[str]:
     """The stemmed words of a strategy; they only preselect what is judged."""
     return frozenset(terms(text))
 
 
-@lru_cache(maxsize=_CACHED_TEXTS)
+@short_text_cache(_CACHED_TEXTS)
 def is_prose(text: str) -> bool:
     """Whether a text consists of words; the judge knows sentences, not code, commands or JSON."""
     words = text.split()
     return sum(map(_is_word, words)) >= _WORDS_OF_PROSE * len(words)
+
+
+def _short_key(text: str) -> str:
+    """The key of a strategy, or a digest of a long one, so that the cache of judgements has bounded memory."""
+    key = strategy_key(text)
+    return key if len(key) <= _LONGEST_KEY else blake2b(key.encode(errors="surrogatepass")).hexdigest()
 
 
 def _is_word(token: str) -> bool:
@@ -88,12 +95,12 @@ class StrategyComparer:
 
     def cached(self, one: str, other: str) -> Judgement | None:
         """The judgement of two strategies if that needs no call of the judge."""
-        key = (strategy_key(one), strategy_key(other))
+        key = (_short_key(one), _short_key(other))
         return SAME if key[0] == key[1] else self._judgements.get(key)
 
     def judge_all(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Judge those pairs that are not cached, in one call; code is never compared by the judge."""
-        new = {(strategy_key(one), strategy_key(other)): (one, other) for one, other in pairs}
+        new = {(_short_key(one), _short_key(other)): (one, other) for one, other in pairs}
         new = {key: pair for key, pair in new.items() if key[0] != key[1] and key not in self._judgements}
         if not new:
             return

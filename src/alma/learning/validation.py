@@ -13,7 +13,7 @@ from alma.errors import ScopeViolationError, ValidationError
 from alma.model.common import checked_part, checked_prose, same_name
 from alma.model.scope import MemoryScope
 from alma.redaction.redactor import redact_text
-from alma.text.tokens import stored_terms, terms
+from alma.text.tokens import short_text_cache, stored_terms, terms
 
 _SUCCESS = frozenset(
     [
@@ -95,7 +95,7 @@ def parsed_outcome(outcome: object, subject: str = "learn", field: str = "outcom
     return read
 
 
-@lru_cache(maxsize=256)
+@short_text_cache(256)
 def _read(text: str) -> bool | None:
     """The result in a text, if its word and its signs agree."""
     plain = unicodedata.normalize("NFKC", text).replace("’", "'").casefold()

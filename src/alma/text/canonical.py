@@ -6,10 +6,10 @@ import hashlib
 import re
 import unicodedata
 from collections.abc import Callable
-from functools import lru_cache
 
 from alma.text.scanning import WINDOW, squeezed, windows
 from alma.text.timeexpr.vocabulary import ONES, TEENS, TENS
+from alma.text.tokens import short_text_cache
 
 Replacement = str | Callable[[re.Match[str]], str]
 
@@ -195,7 +195,7 @@ def _is_word(token: str) -> bool:
     return len(token) > 1 and token.isalpha()
 
 
-@lru_cache(maxsize=_TERMS_REMEMBERED)
+@short_text_cache(_TERMS_REMEMBERED)
 def _term(token: str) -> str:
     """The token in the singular and in American spelling; a number in digits."""
     return _NUMBERS.get(token) or _singular(_american(token))

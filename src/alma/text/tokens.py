@@ -7,9 +7,9 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import cache, lru_cache, wraps
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 
 from alma.text.word_forms import ABBREVIATIONS, in_all_pieces, in_one_piece, may_have_joints, wholes_in
 
@@ -108,6 +108,7 @@ _MOST_LETTERS = 20_000
 # ASCII letters and digits in lower case, and spaces for other characters.
 _PLAIN = bytes(ord(chr(i).lower()) if i < 128 and chr(i).isalnum() else ord(" ") for i in range(256))
 _SHORT = 1_000
+_Result = TypeVar("_Result")
 # Spaces inside of numbers.
 _THIN_SPACES = ("\u00a0", "\u202f", "\u2009")
 _CHUNK = re.compile(r"[^ \t\n\r]+")
@@ -195,20 +196,33 @@ def _chunks(text: str) -> list[str]:
     return text.split()
 
 
+def short_text_cache(maxsize: int) -> Callable[[Callable[[str], _Result]], Callable[[str], _Result]]:
+    """An LRU cache for a function of a text that keeps short texts only, so that its memory is bounded."""
+
+    def decorate(function: Callable[[str], _Result]) -> Callable[[str], _Result]:
+        cached = lru_cache(maxsize=maxsize)(function)
+
+        @wraps(function)
+        def call(text: str) -> _Result:
+            return cached(text) if len(text) <= _SHORT else function(text)
+
+        return call
+
+    return decorate
+
+
 def query_terms(text: str) -> list[str]:
     """The distinct terms of a query without stop words, or with them when there are no others."""
-    # Cached, as a query is tokenized for every kind of memory.
-    return list(_remembered_query_terms(text) if len(text) <= _SHORT else _query_terms(text))
+    return list(_query_terms(text))
 
 
+# Cached, as a query is tokenized for every kind of memory.
+@short_text_cache(256)
 def _query_terms(text: str) -> tuple[str, ...]:
     words = _words(text)
     foreign = _foreign(text, words)
     telling = [word for word in words if word not in STOP_WORDS and word not in foreign] or words
     return tuple(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
-
-
-_remembered_query_terms = lru_cache(maxsize=256)(_query_terms)
 
 
 def searched_terms(text: str) -> list[str]:

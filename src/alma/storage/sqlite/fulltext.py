@@ -14,12 +14,11 @@ from alma.model.record import Record, RecordSpec, reading
 from alma.storage.ranking import OWNERS
 from alma.storage.sql.clauses import Names
 from alma.storage.sqlite.connections import roll_back, without_waiting
-from alma.text.tokens import spaced_terms
+from alma.text.tokens import short_text_cache, spaced_terms
 
 OWNER_COLUMN = "scope"
 # No term has this character, so that an owner is never found as a word.
 _OWNER_MARK = "\u00b7"
-_LONGEST_REMEMBERED = 500
 _BATCH = 1_000
 
 
@@ -53,10 +52,10 @@ def _terms_again(text: str | None) -> str:
     """The terms of a text, cached, as consecutive records often repeat texts."""
     if not text:
         return ""
-    return _remembered_terms(text) if len(text) <= _LONGEST_REMEMBERED else spaced_terms(text)
+    return _remembered_terms(text)
 
 
-_remembered_terms = lru_cache(maxsize=4096)(spaced_terms)
+_remembered_terms = short_text_cache(4096)(spaced_terms)
 
 
 @cache

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.faces.rest import client_of, server_process
 from tests.support.hostile import mixed, repeated
 
 SIZE = 100_000
-# As designed 0.2 on an idle machine; a text that is read in quadratic time takes minutes.
-LONGEST_WAIT_SECONDS = 3.0
+# As designed 0.2; a machine that runs other tests beside this one gets its share.
+LONGEST_WAIT_SECONDS = 0.5
 
 
 def _requests(text: str) -> list[tuple[str, dict[str, Any]]]:
@@ -36,11 +37,11 @@ def _send(address: str, texts: list[str], failures: list[str]) -> None:
                     failures.append(f"{name}: {answer.status_code} {answer.text[:200]}")
 
 
-def test_health_is_answered_while_hostile_texts_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("units", [["`", "@1"], ["eyJ-", " "]], ids=repr)
+def test_health_is_answered_while_hostile_texts_are_read(tmp_path: Path, units: list[str]) -> None:
     failures: list[str] = []
     waited: list[float] = []
-    hostile = (*(repeated(unit, SIZE) for unit in ("`", "@1", "eyJ-")), mixed(SIZE, seed=1))
-    texts = [f"Do the work. {text}" for text in hostile]
+    texts = [f"Do the work. {text}" for text in (*(repeated(unit, SIZE) for unit in units), mixed(SIZE, seed=1))]
     with server_process(str(tmp_path / "alma.db")) as server, httpx.Client(trust_env=False, timeout=60) as client:
         senders = [threading.Thread(target=_send, args=(server.address, [text], failures)) for text in texts]
         for sender in senders:

@@ -42,7 +42,7 @@ class Mismatch:
 
 
 class Projection(Closeable):
-    """Keeps one engine (Qdrant, Neo4j, Redis) equal to the records of some kinds; the store remains the source of truth.
+    """Keeps one engine (Qdrant, Neo4j, Redis) equal to the records of some kinds; the store is the source of truth.
 
     * **Applying is idempotent.** The same change may arrive twice, from two relays at once, or after a newer one; the
       relay then applies the current state again, so the last state applied wins.

@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from alma.clock import now
+from alma.embeddings.base import EmbeddingProvider
 from alma.embeddings.mock import MockEmbedder
 from alma.errors import EmbeddingError, ValidationError
 from alma.memory.filters import MemoryFilter
+from alma.memory.history import History
 from alma.memory.journal import Journal
 from alma.memory.settings import SystemSettings
 from alma.model.governance import Attribution
@@ -172,6 +174,26 @@ def test_the_threshold_that_somebody_chose_holds_for_searches_by_meaning(
     assert telling.search(asked, SHOP, mode="semantic", by=ana).memories == (near,)
     assert len(telling.search(asked, SHOP, mode="semantic", by=ana, min_similarity=0.0)) == 2
     assert len(telling.search(asked, SHOP, mode="semantic")) == 2
+    why = telling.search(asked, SHOP, mode="semantic", by=ana).why_not(far.id)
+    assert why is not None
+    assert "its cosine is below 0.7" in why.reason
+
+
+def test_the_threshold_holds_for_searches_of_the_past(
+    telling: Journal, store: StorageBackend, local: EmbeddingProvider
+) -> None:
+    near = note(telling, "The payment gateway timed out")
+    note(telling, "The payment of the rent is due on Friday")
+    asked, past = "the payment gateway times out", History(store, local)
+
+    def found(**options: Any) -> list[str]:
+        return [hit.record.id for hit in past.search(Memory, asked, SHOP, mode="semantic", known_at=now(), **options)]
+
+    assert len(found()) == 2
+    assert found(min_similarity=0.7) == [near.id]
+    SystemSettings(store).set("semantic_search_threshold", 0.7)
+    assert found() == [near.id]
+    assert len(found(min_similarity=0.0)) == 2
 
 
 def test_an_instruction_is_found_like_any_other_memory(telling: Journal) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
+from alma.learning.confidence_decay import ConfidenceDecayer
+from alma.learning.forgetting import ForgettingEngine, PrunePolicy
 from alma.learning.lifecycle import MemoryLifecycle
 from alma.memory.audit import AuditTrail
 from alma.memory.history import History
@@ -107,6 +109,22 @@ def test_users_choose_for_themselves_whether_their_memories_decay(store: Storage
     settings.set("memory_decay_enabled", True, user_id="bob")
     assert {item.id for item in life.process_memory_decay(SHOP, dry_run=False).items} == {"b"}
     assert {memory.id for memory in store.find(Memory, SHOP)} == {"a", "c"}
+
+
+def test_memories_that_do_not_decay_are_kept_by_every_forgetting(store: StorageBackend) -> None:
+    store.save_many([old_memory(name, 900, importance_score=0.1, user_id=name) for name in ("ana", "bob")])
+    store.save(make.some_knowledge(last_verified=clock.now() - timedelta(days=900)))
+    settings, engine = SystemSettings(store), ForgettingEngine(store)
+    settings.set("memory_decay_enabled", False, user_id="ana")
+    weak = PrunePolicy(stale_after_days={}, min_strength=0.05)
+    assert [item.id for item in engine.prune(SHOP, weak, dry_run=True, kinds=Memory).items] == ["bob"]
+    # Without decay, age does not make a memory worth less when room is made.
+    crowded = PrunePolicy(stale_after_days={}, max_memories=1)
+    assert [item.id for item in engine.prune(SHOP, crowded, dry_run=True, kinds=Memory).items] == ["bob"]
+    assert ConfidenceDecayer(store).apply(SHOP, dry_run=True).total == 1
+    settings.set("memory_decay_enabled", False)
+    assert engine.prune(SHOP, weak, dry_run=True).total == 0
+    assert ConfidenceDecayer(store).apply(SHOP).total == 0
 
 
 def test_retention_archives_what_was_deleted_long_ago_and_purges_old_archives(

@@ -79,6 +79,7 @@ class ImportOptions:
     user_id: str | None = None
     project_id: str | None = None
     agent: str | None = None
+    decay_rate: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("embedding_model", "user_id", "project_id", "agent"):

@@ -26,6 +26,7 @@ from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
 from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
 from alma.memory.erasure import Bundle
+from alma.memory.settings import SystemSettings
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
 from alma.redaction.nested import Masked, Redacted
@@ -105,7 +106,8 @@ class _Import:
         self.report = ImportReport(importer.name, dry_run)
         self._storage = storage
         self._importer = importer
-        self._options = options
+        settings = SystemSettings(storage).read(options.user_id)
+        self._options = replace(options, decay_rate=options.decay_rate or settings.default_decay_rate)
         self._embedder = embedder
         self._redactor = checked_redactor("import", redactor)
         self._quarantine = None if trusted else InjectionScreening(importer, options)

@@ -248,6 +248,8 @@ def build_memory(
         fields = {"updated_at": created, "last_accessed_at": created, **fields, "created_at": created}
     known = owner_fields(options, **fields)
     known = {"source_tool": system, **known}
+    if options.decay_rate is not None:
+        known.setdefault("decay_rate", options.decay_rate)
     if speaker or said_at is not None:
         return Memory.said(speaker, known.pop("content"), said_at, **known)
     return Memory(**known)

@@ -10,6 +10,7 @@ from alma import clock
 from alma.errors import ValidationError
 from alma.learning.decay import Decay, ExponentialDecay
 from alma.learning.policy import KIND_FIELDS, KindFields, fits, is_pinned
+from alma.memory.settings import DecaySwitch
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.record import Record
@@ -47,7 +48,8 @@ class ConfidenceDecayer:
     """Lowers the confidence of lessons with the time since their last validation, never below the floor.
 
     It may run at any interval: the confidence before the decay is kept in the metadata, so that the same age always
-    gives the same confidence. A confidence that was set since is the new start.
+    gives the same confidence. A confidence that was set since is the new start. With the setting `memory_decay_enabled`
+    off, nothing changes.
     """
 
     def __init__(self, storage: StorageBackend, decay: Decay | None = None, floor: float = 0.1) -> None:
@@ -60,13 +62,13 @@ class ConfidenceDecayer:
 
     def apply(self, scope: Scope, dry_run: bool = False, by: Attribution = ANONYMOUS) -> DecaySummary:
         """Set the confidences inside the scope to their values of today."""
-        now = clock.now()
+        now, decays = clock.now(), DecaySwitch(self._storage)
         faded: list[DecayedConfidence] = []
         for fields in KIND_FIELDS:
             if fields.confidence is None or not fits(fields.cls, scope):
                 continue
             for record in self._storage.iterate(fields.cls, scope, page_size=_AT_ONCE):
-                change = self._change(record, fields, now)
+                change = self._change(record, fields, now) if decays(record) else None
                 if change is not None and (dry_run or self._carry_out(record, fields, now, by)):
                     faded.append(change)
         return DecaySummary(dry_run, tuple(faded))

@@ -23,6 +23,7 @@ from alma.learning.policy import (
     is_pinned,
 )
 from alma.memory.archive import Archive
+from alma.memory.settings import DecaySwitch
 from alma.model.governance import ANONYMOUS, ArchiveCause, ArchivedRecord, Attribution
 from alma.model.learning import Outcome
 from alma.model.query import EVERYTHING, And, Order, Predicate
@@ -163,6 +164,8 @@ class _Run:
         self._where = where
         self._archive = archive
         self._policy = policy
+        self._undecayed = policy.without_decay()
+        self._decays = DecaySwitch(storage)
         self._scope = scope
         self._dry_run = dry_run
         self._by = by
@@ -200,7 +203,7 @@ class _Run:
                     continue
                 memories, size = memories + 1, size + _bytes(record)
                 if not is_pinned(record):
-                    value = fields.strength(record, policy.decay, self._now)
+                    value = fields.strength(record, self._policy_of(record).decay, self._now)
                     ranked.append((value, number, _bytes(record), str(record.key)))
         self._forget_least(selected, sorted(ranked), memories, size)
 
@@ -234,14 +237,21 @@ class _Run:
     def _forget(self, fields: KindFields, page: Sequence[Record]) -> None:
         under: dict[Verdict, list[str]] = defaultdict(list)
         for record in page:
-            verdict = self._policy.verdict(record, fields, self._now)
+            verdict = self._verdict(record, fields)
             if verdict is not None:
                 under[verdict].append(str(record.key))
         for verdict, keys in under.items():
             self._carry_out(fields, verdict, keys, self._still(fields))
 
     def _still(self, fields: KindFields) -> Callable[[Record], bool]:
-        return lambda record: self._policy.verdict(record, fields, self._now) is not None
+        return lambda record: self._verdict(record, fields) is not None
+
+    def _verdict(self, record: Record, fields: KindFields) -> Verdict | None:
+        return self._policy_of(record).verdict(record, fields, self._now)
+
+    def _policy_of(self, record: Record) -> PrunePolicy:
+        """The policy, without decay for the memories of users who switched it off."""
+        return self._policy if self._decays(record) else self._undecayed
 
     def _carry_out(
         self, fields: KindFields, verdict: Verdict, keys: Sequence[str], still: Callable[[Record], bool]

@@ -13,16 +13,14 @@ from alma.errors import ValidationError
 from alma.learning.forgetting import ForgettingEngine, PruneSummary
 from alma.learning.policy import PrunePolicy
 from alma.memory.archive import Archive, moment_before
-from alma.memory.settings import SystemSettings
 from alma.model.governance import ANONYMOUS, ApiKey, ArchiveCause, Attribution
 from alma.model.kinds import KINDS
 from alma.model.memory import Memory
-from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
+from alma.model.query import And, Compare, Predicate, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
-_DECAY_ENABLED = "memory_decay_enabled"
 _AT_ONCE = 200
 _NOTHING: dict[object, float] = {}
 
@@ -111,17 +109,7 @@ class MemoryLifecycle:
         chosen = policy or PrunePolicy(
             stale_after_days=_NOTHING, min_confidence=_NOTHING, min_strength=min_strength, expired=False
         )
-        return self._forgetting.prune(scope, chosen, dry_run, by, [Memory], where=self._decaying())
-
-    def _decaying(self) -> Predicate:
-        """The predicate of the memories that decay."""
-        settings = SystemSettings(self._storage)
-        is_on = bool(settings.get(_DECAY_ENABLED))
-        others = settings.switched(_DECAY_ENABLED, not is_on)
-        if not is_on:
-            return In("user_id", others)
-        spared = And(*(Compare("user_id", "ne", user) for user in others))
-        return Or(Missing("user_id"), spared) if others else EVERYTHING
+        return self._forgetting.prune(scope, chosen, dry_run, by, [Memory])
 
     # ------------------------------------------------------------------ retention
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
 from alma.errors import ValidationError
-from alma.learning.decay import Decay, ExponentialDecay
+from alma.learning.decay import Decay, ExponentialDecay, NoDecay
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory, ProjectPattern
@@ -188,6 +188,10 @@ class PrunePolicy:
             # An explicit call also means memories that were created a moment ago.
             grace_days=0.0,
         )
+
+    def without_decay(self) -> PrunePolicy:
+        """The same policy for memories that do not decay."""
+        return replace(self, decay=NoDecay(), min_strength=None)
 
     @property
     def grace(self) -> timedelta:

@@ -16,6 +16,8 @@ from typing import Any, Generic, Literal, TypeVar
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider, Encoded
 from alma.errors import ConfigurationError, NotFoundError, UnsupportedOperation, ValidationError
+from alma.memory.search import checked_cosine
+from alma.memory.settings import SystemSettings
 from alma.model.fields import JsonValue, Refused, check_timestamp
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import ChangeType, Memory, MemoryVersion
@@ -192,8 +194,12 @@ class History:
         mode: Mode = "keyword",
         known_at: datetime | None = None,
         true_at: datetime | None = None,
+        min_similarity: float | None = None,
     ) -> list[Hit[T]]:
         """What a search would have found then, best first: "keyword", "semantic" or "hybrid".
+
+        `min_similarity` is the least cosine of what is found by meaning; in mode "semantic" the default is the setting
+        `semantic_search_threshold`.
 
         Past vectors are not stored. Records with unchanged text use the current vector; of changed or deleted ones, the
         200 most likely are encoded again.
@@ -201,8 +207,11 @@ class History:
         known = None if known_at is None else checked_moment("known_at", known_at)
         then = None if true_at is None else checked_moment("true_at", true_at)
         where = And(where, visible(scope, known or clock.now())) if cls is Memory else where
+        least = checked_cosine(min_similarity)
+        if least is None and mode == "semantic":
+            least = SystemSettings(self._storage).threshold(scope.user_id)
         return PastSearch(self._storage, self._embedder).search(
-            Search(cls, query, scope, where, limit, known, then), mode
+            Search(cls, query, scope, where, limit, known, then, least), mode
         )
 
 
@@ -268,6 +277,7 @@ class Search(Generic[T]):
     limit: int
     known_at: datetime | None
     true_at: datetime | None
+    min_similarity: float | None = None
 
 
 class PastSearch:
@@ -328,7 +338,11 @@ class PastSearch:
         encoded = [each.vector.to_bytes() for each in self._embedder.encode_texts(texts)] if texts else []
         hits += [Hit(record, score) for record, score in zip(rest, cosines(wanted, encoded), strict=True)]
         hits += [Hit(past[key], cosines(wanted, [vector])[0]) for key, vector in same.items()]
-        return sorted((hit for hit in hits if hit.score > 0), key=lambda hit: (-hit.score, str(hit.record.key)))
+        least = query.min_similarity or 0.0
+        return sorted(
+            (hit for hit in hits if hit.score > 0 and hit.score >= least),
+            key=lambda hit: (-hit.score, str(hit.record.key)),
+        )
 
     def _unchanged_text(self, tx: Transaction, query: Search[T], past: Mapping[str, T]) -> dict[str, bytes]:
         """Changed records whose text is the same today, with their current vectors."""

@@ -172,12 +172,12 @@ class Journal(MemoryRepository):
     ) -> SearchResult:
         """The memories that answer a query best, each with the reasons for its score; they count as read.
 
-        With `routed`, the words of the query choose the layers to search. In mode "semantic", a setting
-        `semantic_search_threshold` that was changed applies unless `min_similarity` is given.
+        With `routed`, the words of the query choose the layers to search. `min_similarity` is the least cosine; in mode
+        "semantic" the default is the setting `semantic_search_threshold`.
         """
         checked_by("search", by)
         if mode == "semantic" and min_similarity is None:
-            min_similarity = self._configured_threshold(scope, by)
+            min_similarity = SystemSettings(self._storage).threshold(viewer(scope, by))
         found = search(
             self._retrieval,
             query,
@@ -279,11 +279,6 @@ class Journal(MemoryRepository):
         self.record_reads(ids, by)
         self._audit.record_read("memory", ids, by, request={"activity": activity, "files": list(files)})
         return found
-
-    def _configured_threshold(self, scope: Scope, by: Attribution) -> float | None:
-        # The default was made for another model and would hide most paraphrases with ours.
-        setting = SystemSettings(self._storage).in_force("semantic_search_threshold", viewer(scope, by))
-        return None if setting.source == "default" else float(setting.value)
 
     def _by_ids(self, scope: Scope, by: Attribution, ids: Iterable[str], where: MemoryFilter | None) -> Page:
         if isinstance(ids, str) or not isinstance(ids, Iterable):

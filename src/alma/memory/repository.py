@@ -109,8 +109,8 @@ class MemoryRepository(Closeable):
             if "id" in given and tx.lock(Memory, [memory.id], _EVERYWHERE):
                 raise UniquenessError("memory", ("id",), (memory.id,))
             saved = self._save(memory, by, source)
-            for stored in tx.get_many(Memory, [_id_of(saved)], _EVERYWHERE) if memory.session_id else ():
-                self._working.enter(tx, stored)
+            if memory.session_id:
+                self._enter_session(tx, saved)
             return saved
 
         return self._stored(self._storage.write(create_once, by))
@@ -172,6 +172,8 @@ class MemoryRepository(Closeable):
             current = self._locked(tx, memory_id, scope, by, READABLE)
             conflict = _conflict(tx, current, expected_version, expected_updated_at)
             saved = conflict or self._save(changed_memory(current, values), by, source)
+            if saved is not conflict and values.get("session_id") not in (None, current.session_id):
+                self._enter_session(tx, saved)
             if getattr(saved, "status", None) == "quarantined":
                 # The old memory stays; two versions with one id cannot both be stored.
                 raise RefusedError("untrusted", f"the memory was not changed: {getattr(saved, 'reason', None)}")
@@ -299,6 +301,10 @@ class MemoryRepository(Closeable):
             return
         if memory.embedding is None:
             self._retrieval.embedder.encode_texts([memory.text()])
+
+    def _enter_session(self, tx: Transaction, saved: object) -> None:
+        for stored in tx.get_many(Memory, [_id_of(saved)], _EVERYWHERE):
+            self._working.enter(tx, stored)
 
     def _stored(self, saved: object) -> Memory:
         if getattr(saved, "status", None) == "quarantined":

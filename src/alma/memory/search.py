@@ -124,7 +124,7 @@ def search(
         places,
         limit,
         mode=mode,
-        min_similarity=_cosine(min_similarity),
+        min_similarity=checked_cosine(min_similarity),
         narrowed=wanted.narrows,
         now=now,
     )
@@ -149,7 +149,8 @@ def _plan(query: str, scope: Scope, by: Attribution, now: datetime) -> LayerPlan
     )
 
 
-def _cosine(least: float | None) -> float | None:
+def checked_cosine(least: float | None) -> float | None:
+    """The least cosine of a search, if one is given."""
     if least is None:
         return None
     if isinstance(least, bool) or not isinstance(least, int | float) or not -1 <= least <= 1:

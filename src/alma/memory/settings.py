@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from alma.clock import new_id, now
 from alma.errors import NotFoundError, ValidationError
+from alma.memory.tuning import SEARCH
 from alma.memory.updates import Screen, merged, screened, without_secrets
 from alma.model.fields import JsonObject, Range
 from alma.model.governance import (
@@ -21,15 +22,20 @@ from alma.model.governance import (
     default_settings,
 )
 from alma.model.query import EVERYTHING, At, Compare, Order
+from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.workspace import User
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 
 _EVERYWHERE = Scope.everywhere()
+# Who set a value without saying so; a value without an author is the default.
+_UNKNOWN_AUTHOR = "unknown"
 # The key of a user's preferences that holds the user's settings.
 _OWN = "settings"
+_DECAY = "memory_decay_enabled"
+_THRESHOLD = "semantic_search_threshold"
 
-Source = Literal["default", "global", "user"]
+Source = Literal["default", "model", "global", "user"]
 SettingValue = bool | int | float | str
 
 _DOCUMENTED = {setting.key: setting for setting in default_settings()}
@@ -64,13 +70,16 @@ class Settings:
 
     @classmethod
     def documented(cls) -> Settings:
-        """The default settings."""
+        """The documented settings; a store's threshold of semantic search is that of its embedding model."""
         return cls(**{field.name: _DOCUMENTED[field.name].typed_value for field in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
 class SettingInForce:
-    """A setting with its effective value, where that comes from, and the default."""
+    """A setting with its effective value, where that comes from, and the default.
+
+    The default of `semantic_search_threshold` is that of the store's embedding model.
+    """
 
     key: str
     value: SettingValue
@@ -99,7 +108,8 @@ class SystemSettings:
         with self._storage.snapshot() as tx:
             stored = {row.key: row for row in tx.find(Setting, _EVERYWHERE)}
             own = _own_values(tx, user_id)
-        return [_in_force(key, stored.get(key), own) for key in _DOCUMENTED]
+        found = [_in_force(key, stored.get(key), own) for key in _DOCUMENTED]
+        return [_for_model(setting, self._storage.embedding_model) for setting in found]
 
     def get(self, key: str, user_id: str | None = None) -> SettingValue:
         """The value of one setting."""
@@ -109,6 +119,10 @@ class SystemSettings:
         """One setting with its value and where that comes from."""
         _known(key)
         return next(setting for setting in self.list_all(user_id) if setting.key == key)
+
+    def threshold(self, user_id: str | None = None) -> float:
+        """The least cosine of a search in semantic mode that names none."""
+        return float(self.get(_THRESHOLD, user_id))
 
     def switched(self, key: str, on: bool) -> list[str]:
         """The ids of users who have set this setting on or off."""
@@ -120,7 +134,7 @@ class SystemSettings:
     ) -> SettingInForce:
         """Set a value for the store, or for one user."""
         checked = _checked(key, value)
-        return self._write(key, checked, user_id, by)
+        return self._write([key], checked, user_id, by)[0]
 
     def set_text(self, key: str, text: str, user_id: str | None = None, by: Attribution = ANONYMOUS) -> SettingInForce:
         """Set a value given as text, for example on a command line."""
@@ -136,10 +150,25 @@ class SystemSettings:
     ) -> list[SettingInForce]:
         """Reset one setting or, without a key, all: a user's to those of the store, the store's to the defaults."""
         keys = list(_DOCUMENTED) if key is None else [_known(key).key]
-        return self._storage.write(lambda tx: [_put(tx, each, None, user_id) for each in keys], by)
+        return self._write(keys, None, user_id, by)
 
-    def _write(self, key: str, value: SettingValue, user_id: str | None, by: Attribution) -> SettingInForce:
-        return self._storage.write(lambda tx: _put(tx, key, value, user_id), by)
+    def _write(
+        self, keys: Sequence[str], value: SettingValue | None, user_id: str | None, by: Attribution
+    ) -> list[SettingInForce]:
+        written = self._storage.write(lambda tx: [_put(tx, key, value, user_id) for key in keys], by)
+        return [_for_model(setting, self._storage.embedding_model) for setting in written]
+
+
+class DecaySwitch:
+    """Whether a record decays: the setting `memory_decay_enabled` of its user, else that of the store."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        settings = SystemSettings(storage)
+        self._is_on = bool(settings.get(_DECAY))
+        self._others = frozenset(settings.switched(_DECAY, not self._is_on))
+
+    def __call__(self, record: Record) -> bool:
+        return self._is_on is not (getattr(record, "user_id", None) in self._others)
 
 
 def _put(tx: Transaction, key: str, value: SettingValue | None, user_id: str | None) -> SettingInForce:
@@ -156,9 +185,10 @@ def _put(tx: Transaction, key: str, value: SettingValue | None, user_id: str | N
 def _put_for_all(tx: Transaction, key: str, value: SettingValue | None) -> tuple[SettingInForce, SettingInForce]:
     stored = next(iter(tx.lock(Setting, [key], _EVERYWHERE)), None)
     text = _DOCUMENTED[key].value if value is None else value if isinstance(value, str) else json.dumps(value)
-    changed = _DOCUMENTED[key].replace(value=text, updated_at=now(), updated_by=tx.by.author)
+    author = None if value is None else tx.by.author or _UNKNOWN_AUTHOR
+    changed = _DOCUMENTED[key].replace(value=text, updated_at=now(), updated_by=author)
     before = _in_force_or_damaged(key, stored)
-    if stored is None or stored.value != text:
+    if stored is None or (stored.value, stored.updated_by is None) != (text, author is None):
         tx.save(changed)
     return before, _in_force(key, changed, {})
 
@@ -205,7 +235,8 @@ def _in_force(key: str, stored: Setting | None, own: dict[str, Any]) -> SettingI
     if stored is not None:
         # The documented type wins over the type in the row.
         value = _checked(key, documented.replace(value=stored.value).typed_value)
-        source = "default" if value == default else "global"
+        # A row that was never set has the default value and no author.
+        source = "default" if value == default and stored.updated_by is None else "global"
     if key in own and documented.is_user_configurable:
         value, source = _checked(key, own[key]), "user"
     return SettingInForce(
@@ -217,6 +248,15 @@ def _in_force(key: str, stored: Setting | None, own: dict[str, Any]) -> SettingI
         documented.description or "",
         documented.is_user_configurable,
     )
+
+
+def _for_model(setting: SettingInForce, model: str) -> SettingInForce:
+    """The setting with the default of the embedding model, where the default depends on it."""
+    if setting.key != _THRESHOLD:
+        return setting
+    least = SEARCH.thresholds.get(model, 0.0)
+    setting = replace(setting, default=least)
+    return replace(setting, value=least, source="model") if setting.source == "default" else setting
 
 
 def _in_force_or_damaged(key: str, stored: Setting | None) -> SettingInForce:

@@ -72,6 +72,20 @@ class WorkingSetTuning:
     importance_weight: float = 0.5
 
 
+def _thresholds() -> Mapping[str, float]:
+    return MappingProxyType({"all-MiniLM-L6-v2": 0.25})
+
+
+@dataclass(frozen=True, slots=True)
+class SearchTuning:
+    """The default of `semantic_search_threshold` for each embedding model that was measured; of others it is 0.
+
+    The decision on the threshold has the measurement; `tests/memory/test_search.py`.
+    """
+
+    thresholds: Mapping[str, float] = field(default_factory=_thresholds)
+
+
 def _type_weights() -> Mapping[str, float]:
     weights = {"decision": 0.15, "solution": 0.1, "error": 0.1, "insight": 0.1, "task": 0.05, "user_preference": 0.05}
     return MappingProxyType(weights)
@@ -95,6 +109,7 @@ DETECTION = DetectionTuning()
 MINING = MiningTuning()
 GAPS = GapTuning()
 WORKING_SET = WorkingSetTuning()
+SEARCH = SearchTuning()
 SUMMARY = SummaryTuning()
 
 

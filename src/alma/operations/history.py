@@ -34,6 +34,7 @@ from alma.operations.base import (
     operation,
 )
 from alma.operations.learning import LearnedId, LearnedKind
+from alma.operations.memories import MIN_SIMILARITY, Cosine
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 VersionedKind = Literal["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern"]
@@ -109,6 +110,7 @@ class SearchPast(InProject):
     known_at: AwareDatetime | None = Field(None, description="Search what had been recorded by this time.")
     true_at: AwareDatetime | None = Field(None, description="Search what was true at this time.")
     mode: Literal["keyword", "semantic", "hybrid"] = "keyword"
+    min_similarity: Cosine | None = MIN_SIMILARITY
     limit: Limit = 10
     user_id: Name | None = None
 
@@ -125,13 +127,16 @@ class PastHits(Output):
 @operation("history", Right.READ, example={"query": "database", "known_at": "2026-01-31T00:00:00Z"})
 def search_as_of(caller: Caller, request: SearchPast) -> PastHits:
     """Search what was known, or what was true, at a time."""
-    user = caller.user(request.user_id)
+    user, least = caller.user(request.user_id), request.min_similarity
+    if least is None and request.mode == "semantic":
+        least = caller.store.settings.threshold(user)
     found = caller.store.history.search(
         Memory,
         request.query,
         caller.scope(request.project_id),
         limit=request.limit,
         mode=request.mode,
+        min_similarity=least,
         known_at=request.known_at,
         true_at=request.true_at,
     )

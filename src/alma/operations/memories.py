@@ -19,6 +19,10 @@ from alma.operations.base import ASKING_USER, InProject, Limit, Name, Operation,
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Tags = Annotated[Sequence[Tag], Field(max_length=1_000)]
 Json = Mapping[str, Any]
+Cosine = Annotated[float, Field(ge=-1, le=1)]
+MIN_SIMILARITY = Field(
+    None, description="The least cosine; default in semantic mode: the setting semantic_search_threshold."
+)
 Source = Annotated[
     Name | None,
     Field(
@@ -223,7 +227,7 @@ class SearchMemories(InProject):
     query: Text
     mode: Literal["hybrid", "semantic", "keyword"] = "hybrid"
     where: MemoryFilter | None = None
-    min_similarity: Annotated[float, Field(ge=-1, le=1)] | None = None
+    min_similarity: Cosine | None = MIN_SIMILARITY
     limit: Limit = 10
     user_id: Name | None = None
     session_id: Name | None = None

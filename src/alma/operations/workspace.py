@@ -147,7 +147,7 @@ class SettingShown(Output):
     key: str
     value: bool | int | float | str
     default: bool | int | float | str
-    source: str = Field(description="Where the value comes from: default, system or user.")
+    source: str = Field(description="Where the value comes from: default, model (the embedding model), global or user.")
     description: str
     is_user_configurable: bool
 

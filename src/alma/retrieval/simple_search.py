@@ -29,7 +29,7 @@ def search_by_meaning(
     """The nearest general memories, each with its cosine as the score."""
     least = -1.0 if request.min_similarity is None else request.min_similarity
     most = request.top_k + TUNING.looked_behind
-    farther = Dropped("similarity", "others are nearer in meaning, or it is less similar than was asked for")
+    farther = Dropped("similarity", f"others are nearer in meaning, or its cosine is below {least:g}")
     with storage.snapshot() as tx:
         found = {
             target: {

@@ -37,7 +37,7 @@ _DEFAULTS = {setting.key: setting.value for setting in default_settings()}
 
 def last_changed_at(record: Record) -> datetime:
     """When a record was last changed, according to its own fields."""
-    if isinstance(record, Setting) and record.value == _DEFAULTS.get(record.key):
+    if isinstance(record, Setting) and record.updated_by is None and record.value == _DEFAULTS.get(record.key):
         # Default settings are in every store; they never win over a changed value.
         return _NEVER
     if "updated_at" in record.spec.by_name:

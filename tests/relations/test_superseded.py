@@ -154,7 +154,9 @@ def test_notes_survive_a_cache(house: House) -> None:
     house.say("new", "The database we use for invoices is Postgres")
     house.relate("new", "old", "supersedes")
     found = house.ask()
-    assert from_json(to_json(found)).explanations == found.explanations
+    kept = from_json(to_json(found, "1"), "1")
+    assert kept is not None
+    assert kept.explanations == found.explanations
 
 
 def test_a_deleted_successor_does_not_count(house: House, database: StorageBackend) -> None:

@@ -37,7 +37,8 @@ def test_a_mistake_is_one_sentence(name: str, options: dict[str, Any], said: str
 
 def test_without_its_package_the_redis_cache_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "redis", None)
-    monkeypatch.delitem(sys.modules, "alma.cache.redis")
+    for module in ("alma.cache.redis", "alma.cache.redis_server"):
+        monkeypatch.delitem(sys.modules, module)
     with pytest.raises(
         MissingDependencyError, match=r"redis is not installed: run  pip install 'alma-memory\[redis\]'"
     ):

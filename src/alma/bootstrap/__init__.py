@@ -260,7 +260,8 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
     if chosen.cache == "redis":
         if settings.redis is None:
             raise ConfigurationError("retrieval.cache is redis, but redis.url is missing; add it")
-        options = {"url": settings.redis.url.reveal()}
+        ttls = {"query_results": chosen.cache_ttl_seconds, **settings.redis.ttl_seconds}
+        options = {"url": settings.redis.url.reveal(), "prefix": settings.redis.prefix, "ttl_seconds": ttls}
     elif chosen.cache == "memory":
         options = {"max_entries": chosen.max_cache_entries}
     return RetrievalEngine(

@@ -15,7 +15,7 @@ from alma.model.slice import Explanation, MemorySlice
 from alma.model.vector import Vector
 from alma.storage.document import from_document, to_document
 
-_FORMAT = 3
+_FORMAT = 4
 _KINDS: dict[str, type[Record]] = {
     "heuristics": Heuristic,
     "outcomes": Outcome,
@@ -28,11 +28,12 @@ _KINDS: dict[str, type[Record]] = {
 _FACTS = ("query", "agent", "retrieval_time_ms", "degraded", "weak")
 
 
-def to_json(found: MemorySlice) -> str:
-    """The slice as text, without what it knows of memories that are not in it."""
+def to_json(found: MemorySlice, generation: str) -> str:
+    """The slice of a generation as text, without what it knows of memories that are not in it."""
     return json.dumps(
         {
             "format": _FORMAT,
+            "generation": generation,
             **{name: [_document(record) for record in getattr(found, name)] for name in _KINDS},
             **{name: getattr(found, name) for name in _FACTS},
             "explanations": [
@@ -56,12 +57,17 @@ def to_json(found: MemorySlice) -> str:
     )
 
 
-def from_json(text: str | bytes) -> MemorySlice:
-    """The slice that `to_json` wrote, with every value checked; a ValidationError for anything else."""
+def from_json(text: str | bytes, generation: str) -> MemorySlice | None:
+    """The slice that `to_json` wrote, with every value checked, or None if it is of another generation.
+
+    A ValidationError for anything else.
+    """
     try:
         document = json.loads(text)
         if document["format"] != _FORMAT:
             raise ValidationError("slice", "format", document["format"], f"must be {_FORMAT}")
+        if document["generation"] != generation:
+            return None
         found: dict[str, Any] = {name: [_record(cls, each) for each in document[name]] for name, cls in _KINDS.items()}
         return MemorySlice(
             **found,

@@ -1,48 +1,72 @@
-"""A cache on a Redis server, shared by processes and machines."""
+"""A cache of results on a Redis server, shared by processes and machines."""
 
 from __future__ import annotations
 
-import hashlib
 import logging
-import re
 import threading
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Mapping
 
 from alma.cache.base import CacheStats
 from alma.cache.document import from_json, to_json
+from alma.cache.keys import QUERY, SEARCH, Keyspace, Pattern, hashed
+from alma.cache.redis_server import RedisServer
 from alma.closeable import Closeable
-from alma.errors import ConfigurationError, MissingDependencyError, ValidationError
-from alma.model.common import checked_name
+from alma.errors import ValidationError
 from alma.model.secret import Secret
 from alma.model.slice import MemorySlice
 
-try:
-    from redis import Redis
-    from redis.backoff import NoBackoff
-    from redis.exceptions import RedisError
-    from redis.retry import Retry
-except ImportError as exc:
-    raise MissingDependencyError("redis", "redis") from exc
-
 _log = logging.getLogger("alma.cache.redis")
 
-Result = TypeVar("Result")
-
 _LONGEST_TTL_SECONDS = 30 * 86_400
-_AT_ONCE = 500
 
 
-class RedisCache(Closeable):
-    """Keeps slices on a Redis or Valkey server, as JSON, each for its time to live.
+class RedisResults:
+    """Slices under the keys of one pattern, as JSON with the generation of the store that they were read from."""
+
+    def __init__(self, server: RedisServer, pattern: Pattern, longest_seconds: float) -> None:
+        self._server, self._pattern = server, pattern
+        self._longest_seconds = longest_seconds
+        self._lock = threading.Lock()
+        self._hits = self._misses = 0
+
+    def get(self, key: str, generation: str) -> MemorySlice | None:
+        kept = self._server.read(lambda client: client.get(self._key(key)), None)
+        found = None if kept is None else _read(kept, hashed(generation))
+        with self._lock:
+            self._hits += found is not None
+            self._misses += found is None
+        return found
+
+    def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
+        milliseconds = int(1000 * min(ttl_seconds, self._longest_seconds))
+        if milliseconds > 0:
+            text = to_json(found, hashed(generation))
+            self._server.write(lambda client: client.set(self._key(key), text, px=milliseconds))
+
+    def clear(self) -> None:
+        self._server.forget(self._pattern)
+
+    def stats(self) -> CacheStats:
+        """The hits and misses of this object, and the entries on the server."""
+        entries = len(self._server.scan(self._pattern))
+        with self._lock:
+            return CacheStats(self._hits, self._misses, entries)
+
+    def _key(self, key: str) -> str:
+        return self._server.keys.key(self._pattern, hashed(key))
+
+
+class RedisCache(RedisResults, Closeable):
+    """Keeps the slices of `retrieve` on a Redis or Valkey server, each for its time to live.
 
     A slice is found again by every process that sees the same generation. Those of a PostgreSQL store do; each process
     has its own generations of an SQLite store, so there the server only keeps what does not fit into the process.
+    `searches` keeps the results of memory search in the same way, and `clear` clears both.
 
     Whatever goes wrong with the server is a miss and a line in the log, never an error, and for `retry_after_seconds`
     nothing more is asked of it. `prefix` stands before every key: stores that must not know each other, such as a
-    database and its copy, need one each.
+    database and its copy, need one each. `ttl_seconds` replaces documented times to live by their names.
     """
 
     def __init__(
@@ -50,101 +74,35 @@ class RedisCache(Closeable):
         url: str | Secret = "redis://localhost:6379/0",
         prefix: str = "alma",
         *,
+        ttl_seconds: Mapping[str, float] | None = None,
         timeout_seconds: float = 0.25,
         retry_after_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._prefix = _checked_prefix(prefix)
-        self._client = _client(Secret(url), _positive("timeout_seconds", timeout_seconds))
-        self._retry_after = _positive("retry_after_seconds", retry_after_seconds)
-        self._clock = clock
-        self._down_until = float("-inf")
-        self._lock = threading.Lock()
-        self._hits = self._misses = 0
-
-    def get(self, key: str, generation: str) -> MemorySlice | None:
-        kept = self._asked(lambda: self._client.get(self._key(key, generation)), None)
-        found = None if kept is None else _read(kept)
-        with self._lock:
-            self._hits += found is not None
-            self._misses += found is None
-        return found
-
-    def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
-        milliseconds = int(1000 * min(ttl_seconds, _LONGEST_TTL_SECONDS))
-        if milliseconds > 0:
-            self._asked(lambda: self._client.set(self._key(key, generation), to_json(found), px=milliseconds), None)
+        keys = Keyspace(prefix, ttl_seconds or {})
+        self.server = RedisServer(
+            url,
+            keys,
+            timeout_seconds=timeout_seconds,
+            retry_after_seconds=retry_after_seconds,
+            clock=clock,
+        )
+        # The engine has a time to live of its own for what it retrieves.
+        super().__init__(self.server, QUERY, keys.ttl_seconds.get(QUERY.ttl, _LONGEST_TTL_SECONDS))
+        self.searches = RedisResults(self.server, SEARCH, keys.ttl(SEARCH))
 
     def clear(self) -> None:
-        self._asked(self._unlink_all, None)
-
-    def stats(self) -> CacheStats:
-        """How this object did, and how many entries the server has under the prefix."""
-        entries = self._asked(lambda: sum(1 for _ in self._keys()), 0)
-        with self._lock:
-            return CacheStats(self._hits, self._misses, entries)
+        self.server.forget(QUERY, SEARCH)
 
     def close(self) -> None:
         """Release the connections."""
-        self._client.close()
-
-    def _key(self, key: str, generation: str) -> str:
-        digest = hashlib.sha256(f"{generation}\0{key}".encode("utf-8", "surrogatepass")).hexdigest()
-        return f"{self._prefix}:slice:{digest}"
-
-    def _keys(self) -> list[bytes]:
-        # In a pattern a few characters mean something, unless a backslash stands before them.
-        pattern = re.sub(r"([\\*?\[\]])", r"\\\1", f"{self._prefix}:slice:") + "*"
-        return list(self._client.scan_iter(pattern, count=_AT_ONCE))
-
-    def _unlink_all(self) -> None:
-        keys = self._keys()
-        for start in range(0, len(keys), _AT_ONCE):
-            self._client.unlink(*keys[start : start + _AT_ONCE])
-
-    def _asked(self, ask: Callable[[], Result], otherwise: Result) -> Result:
-        """What the server answers, or something else while it is down."""
-        if self._clock() < self._down_until:
-            return otherwise
-        try:
-            return ask()
-        except (RedisError, OSError) as exc:
-            self._down_until = self._clock() + self._retry_after
-            _log.warning("the cache server does not answer", extra={"error": str(exc)})
-            return otherwise
+        self.server.close()
 
 
-def _read(kept: str | bytes) -> MemorySlice | None:
+def _read(kept: str | bytes, generation: str) -> MemorySlice | None:
     try:
-        return from_json(kept)
+        return from_json(kept, generation)
     except ValidationError as exc:
         # Written by another version or another program; the content is not logged.
         _log.warning("an entry of the cache cannot be read", extra={"reason": exc.reason})
         return None
-
-
-def _client(url: Secret, timeout_seconds: float) -> Redis:
-    try:
-        return Redis.from_url(
-            url.reveal(),
-            socket_timeout=timeout_seconds,
-            socket_connect_timeout=timeout_seconds,
-            # A slow cache is worse than none.
-            retry=Retry(NoBackoff(), 0),
-        )
-    except (ValueError, TypeError, AttributeError):
-        # Without the cause, which may quote the password.
-        raise ConfigurationError("url must be like redis://user:password@host:6379/0, rediss://… or unix://…") from None
-
-
-def _checked_prefix(prefix: str) -> str:
-    try:
-        return checked_name("cache", "prefix", prefix)
-    except ValidationError as exc:
-        raise ConfigurationError(f"prefix {exc.reason}, not {prefix!r}") from None
-
-
-def _positive(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < float("inf"):
-        raise ConfigurationError(f"{name} must be a number above 0, not {value!r}")
-    return float(value)

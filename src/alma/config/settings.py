@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from alma.cache.keys import TTL_SECONDS
 from alma.config.secrets import Resolved
 from alma.errors import ValidationError
 from alma.model.common import checked_name
@@ -62,6 +63,14 @@ def _secret(value: Any) -> Secret:
 def _redis_address(value: Secret) -> Secret:
     if not value.reveal().startswith(("redis://", "rediss://", "unix://")):
         raise PydanticCustomError(NOT_SHOWN, "must be like redis://user:password@host:6379/0, rediss://… or unix://…")
+    return value
+
+
+def _ttls(value: dict[str, float]) -> dict[str, float]:
+    """Times to live by their documented names."""
+    for name in value:
+        if name not in TTL_SECONDS:
+            raise ValueError(f"has no {name!r}; it has {', '.join(TTL_SECONDS)}")
     return value
 
 
@@ -193,9 +202,11 @@ class LanguageModelSettings(_Section):
 
 
 class RedisSettings(_Section):
-    """The Redis cache."""
+    """The Redis server: what stands before every key, and times to live that differ from the documented ones."""
 
     url: Annotated[SecretText, AfterValidator(_redis_address)]
+    prefix: Name = "alma"
+    ttl_seconds: Annotated[dict[str, Positive], AfterValidator(_ttls)] = Field(default_factory=dict)
 
 
 class WeightsSettings(_Section):

@@ -30,7 +30,7 @@ NAMES = {
     "alma.retrieval": """
         RetrievalEngine ScoringWeights CacheBackend RetrievalCache RedisCache NullCache create_cache
         EmbeddingProvider LocalEmbedder AzureEmbedder MockEmbedder""",
-    "alma.cache": "CacheBackend RetrievalCache RedisCache NullCache create_cache",
+    "alma.cache": "CacheBackend RetrievalCache RedisCache NullCache create_cache CACHE_TTL_CONFIG",
     "alma.embeddings": "EmbeddingProvider LocalEmbedder AzureEmbedder MockEmbedder",
     "alma.learning": """
         LearningProtocol ScopeValidator ForgettingEngine PrunePolicy PruneReason PruneSummary

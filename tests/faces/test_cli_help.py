@@ -24,6 +24,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItem
 from alma.testing import builders as make
 from tests.support.command_line import run, spawn
+from tests.support.unmeasured import unmeasured
 
 ROOT = Path(__file__).parents[2]
 ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
@@ -134,7 +135,8 @@ def test_help_and_version_load_nothing_heavy() -> None:
         f"sys.stderr.write(' '.join(m for m in {HEAVY!r} if m in sys.modules))"
     )
     for arguments in (["--help"], ["--version"], []):
-        ran = subprocess.run([sys.executable, "-c", script, *arguments], capture_output=True, text=True, check=True)
+        command = [sys.executable, "-c", script, *arguments]
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=unmeasured())
         assert ran.stdout
         assert ran.stderr == "", arguments
 

@@ -19,6 +19,7 @@ from alma.mcp.handshake import HANDSHAKES, WITHOUT_HANDSHAKE, handshake_response
 from alma.mcp.server import Options
 from alma.mcp.service import Service
 from tests.support.mcp import initialize
+from tests.support.unmeasured import unmeasured
 
 META = "io.modelcontextprotocol/"
 INTRODUCED = {
@@ -99,5 +100,6 @@ def test_whatever_else_comes_first_is_left_to_the_library(line: bytes) -> None:
 
 def test_nothing_heavy_is_loaded_for_the_greeting() -> None:
     program = "import sys, alma.mcp.server; print(*sorted(m.partition('.')[0] for m in sys.modules))"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout.split()
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=unmeasured())
+    loaded = run.stdout.split()
     assert not {"mcp", "mcp_types", "pydantic", "anyio", "numpy", "yaml", "sqlite3", "asyncio"} & set(loaded)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import alma
 from alma import errors
+from tests.support.unmeasured import unmeasured
 
 
 def _fresh(code: str) -> str:
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=unmeasured())
+    return run.stdout
 
 
 def test_importing_alma_and_its_records_loads_no_driver() -> None:

@@ -23,7 +23,7 @@ STRATEGIES = ("restart the queue", "rebuild the index", "never restart the queue
 _DIMS = 384
 
 
-def opened(path: Path) -> ALMA:
+def opened(path: Path | str) -> ALMA:
     return ALMA.quickstart(path, "shop", embedding_provider="mock")
 
 
@@ -43,7 +43,7 @@ def fill_index(alma: ALMA) -> None:
     """Learn so many new things that the process reads all it needs and searches no more."""
     for n in range(12):
         learn(alma, 900 + n, 900 + n, "say hello", True)
-    assert alma.learning.planner.index.position is not None
+    assert alma.learning.planner.index.indexes(SHOP)
 
 
 @pytest.mark.parametrize("seed", [1, 2])
@@ -74,8 +74,8 @@ def learned_by(alma: ALMA) -> tuple[object, ...]:
     )
 
 
-def test_what_another_process_learned_since_counts_as_well(tmp_path: Path) -> None:
-    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+def test_what_another_process_learned_since_counts_as_well(place: str) -> None:
+    with opened(place) as one, opened(place) as other:
         fill_index(one)
         fill_index(other)
         lessons = {learn(alma, n, 1, "restart the queue", True) for n, alma in enumerate([one, other, one, other])}
@@ -86,8 +86,8 @@ def test_what_another_process_learned_since_counts_as_well(tmp_path: Path) -> No
         assert other.storage.require(Heuristic, rule.id, SHOP).occurrence_count == 5
 
 
-def test_a_rule_that_another_process_wrote_is_strengthened(tmp_path: Path) -> None:
-    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+def test_a_rule_that_another_process_wrote_is_strengthened(place: str) -> None:
+    with opened(place) as one, opened(place) as other:
         fill_index(one)
         rule = Heuristic(
             agent="helena", project_id="shop", condition="t", strategy="restart the queue", embedding=near(5, 0)
@@ -99,8 +99,8 @@ def test_a_rule_that_another_process_wrote_is_strengthened(tmp_path: Path) -> No
         assert learn(one, 2, 5, "restart the queue", True) != rule.id
 
 
-def test_a_lesson_that_was_merged_into_another_is_not_begun_again(tmp_path: Path) -> None:
-    with opened(tmp_path / "alma.db") as one, opened(tmp_path / "alma.db") as other:
+def test_a_lesson_that_was_merged_into_another_is_not_begun_again(place: str) -> None:
+    with opened(place) as one, opened(place) as other:
         fill_index(one)
         lesson = learn(one, 1, 5, "restart the queue", True)
         merged = [each for each in other.storage.find(Outcome, SHOP) if each.lesson_id == lesson]
@@ -108,8 +108,8 @@ def test_a_lesson_that_was_merged_into_another_is_not_begun_again(tmp_path: Path
         assert learn(one, 2, 5, "restart the queue", True) == "the lesson that stays"
 
 
-def test_threads_that_remember_make_one_heuristic(tmp_path: Path) -> None:
-    with opened(tmp_path / "alma.db") as alma, ThreadPoolExecutor(4) as threads:
+def test_threads_that_remember_make_one_heuristic(place: str) -> None:
+    with opened(place) as alma, ThreadPoolExecutor(4) as threads:
         fill_index(alma)
         list(threads.map(lambda n: learn(alma, n, 1, "restart the queue", n % 4 > 0), range(24)))
         (rule,) = [each for each in alma.storage.find(Heuristic, SHOP) if each.strategy == "restart the queue"]
@@ -139,7 +139,7 @@ def test_what_is_learned_with_given_vectors_needs_no_model(tmp_path: Path) -> No
         assert np.allclose(list(stored), near(3, 0), atol=1e-5)
 
 
-def test_what_is_made_of_an_outcome_is_in_the_book_at_once(tmp_path: Path) -> None:
+def test_what_is_made_of_an_outcome_is_indexed_at_once(tmp_path: Path) -> None:
     with opened(tmp_path / "alma.db") as alma:
         fill_index(alma)
         for n in range(3):

@@ -303,8 +303,8 @@ class Commit:
         self._tx.add(self._outcome)
         for write in self._writes:
             write()
-        if self.neighbours.position is not None:
-            self.positions = (self.neighbours.position, self._tx.vector_position())
+        if self.neighbours.version is not None:
+            self.positions = (self.neighbours.version, self._planner.index.end(self._tx))
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
     def _add(self, made: Heuristic | AntiPattern) -> None:

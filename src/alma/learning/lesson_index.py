@@ -1,13 +1,14 @@
 """The lesson index: an in-memory index of the tasks that each agent met lately, and of its rules.
 
-It only proposes: which lesson an outcome belongs to is read from the store. It follows the vector feed of the store, so
-it also knows what other processes wrote. Stores without a feed are searched instead.
+It only proposes: which lesson an outcome belongs to is read from the store. It follows the vector feed of the store, or
+the newest outcomes and rules of an agent where the store has no feed, so it also knows what other processes wrote.
 """
 
 from __future__ import annotations
 
 import math
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -33,6 +34,9 @@ _MOST_AGENTS = 16
 _SEARCHES_BEFORE_READING = 3
 _MOST_TO_FOLLOW = 4_096
 _BATCH = 1_024
+# Stores without a feed: how many of the newest records are looked at, and for how long an index is used.
+_NEWEST_OUTCOMES, _NEWEST_RULES = 64, 16
+_MAX_AGE_SECONDS = 300.0
 _FIRST_ROOM = 64
 _OUTCOME_FIELDS = ("id", "strategy_used", "lesson_id", "success")
 _RULE_FIELDS = ("id", "strategy")
@@ -40,6 +44,18 @@ _RULE_FIELDS = ("id", "strategy")
 _ONE_THREAD = 393_216
 # Squares of components outside of these limits lose precision in float32.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-20, 1e30
+
+
+class _Newest(NamedTuple):
+    """Which records of a kind are looked at for what is new."""
+
+    cls: type[Outcome] | type[Heuristic]
+    time: str
+    limit: int
+
+
+_OUTCOMES = _Newest(Outcome, "timestamp", _NEWEST_OUTCOMES)
+_RULES = _Newest(Heuristic, "created_at", _NEWEST_RULES)
 
 
 class Entry(NamedTuple):
@@ -110,19 +126,31 @@ class VectorTable:
 
 
 class _AgentIndex:
-    """The tasks and rules of one agent in one project."""
+    """The tasks and rules of one agent in one project; `version` counts its changes."""
 
     def __init__(self) -> None:
         self.tasks = VectorTable(MOST_TASKS)
         self.rules = VectorTable(MOST_RULES)
+        self.version = 0
+        self.seen: OrderedDict[str, None] = OrderedDict()
+        self.read_at = time.monotonic()
+
+    def see(self, ids: Iterable[str]) -> None:
+        """Note the ids of records that the index has taken in, of the last few hundred."""
+        self.seen.update(dict.fromkeys(ids))
+        while len(self.seen) > 8 * _NEWEST_OUTCOMES:
+            self.seen.popitem(last=False)
 
 
 class LessonIndex:
-    """The indexes of the agents that learned last, all as of one position of the store's vector feed."""
+    """The indexes of the agents that learned last.
+
+    All are as of one position of the store's vector feed; in a store without a feed, each has a version of its own.
+    """
 
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = storage
-        self._can_follow = Capability.VECTOR_FEED in storage.capabilities
+        self.has_feed = Capability.VECTOR_FEED in storage.capabilities
         self._agents: OrderedDict[Scope, _AgentIndex] = OrderedDict()
         self._searches: OrderedDict[Scope, int] = OrderedDict()
         self._position: int | None = None
@@ -130,36 +158,87 @@ class LessonIndex:
 
     @property
     def position(self) -> int | None:
-        """The position of the feed up to which the index is current; None where nothing is indexed."""
+        """The position of the feed up to which the index is current; None where nothing is indexed by the feed."""
         return self._position
 
+    def indexes(self, scope: Scope) -> bool:
+        """Whether the tasks of this agent are indexed."""
+        return scope in self._agents
+
     def near(self, scope: Scope, vector: Floats, least: float, most: tuple[int, int]) -> tuple[Near, Near, int] | None:
-        """The nearest tasks and rules with the position of the feed; None where the agent is not indexed.
+        """The nearest tasks and rules with the version of the index; None where the agent is not indexed.
 
         `least` is the lowest cosine, `most` how many tasks and how many rules are wanted.
         """
         with self._lock:
             known = self._agents.get(scope)
-            if known is None or self._position is None:
+            version = self._version(known)
+            if known is None or version is None:
                 return None
             self._agents.move_to_end(scope)
             tasks, rules = known.tasks.near(vector, least, most[0]), known.rules.near(vector, least, most[1])
-            return tasks, rules, self._position
+            return tasks, rules, version
 
-    def follow(self, tx: Transaction) -> int | None:
-        """Add what any process wrote since; returns the position that the index has then, or None without one."""
+    def follow(self, tx: Transaction, scope: Scope) -> int | None:
+        """Add what any process wrote since; returns the version that the index has then, or None without one."""
         with self._lock:
-            before = self._position
-            if before is None or (position := tx.vector_position()) == before:
-                return before
-            if not before < position <= before + _MOST_TO_FOLLOW:
-                # Another store took the place of this one, or reading all of it again is faster.
-                self._agents.clear()
-                self._position = None
-                return None
-            self._add(tx, tx.vectors_after(self._storage.embedding_model, before, _MOST_TO_FOLLOW))
-            self._position = position
-            return position
+            return self._follow_feed(tx) if self.has_feed else self._follow_newest(tx, scope)
+
+    def _version(self, known: _AgentIndex | None) -> int | None:
+        if self.has_feed or known is None:
+            return self._position
+        return known.version
+
+    def _follow_feed(self, tx: Transaction) -> int | None:
+        before = self._position
+        if before is None or (position := tx.vector_position()) == before:
+            return before
+        if not before < position <= before + _MOST_TO_FOLLOW:
+            # Another store took the place of this one, or reading all of it again is faster.
+            self._agents.clear()
+            self._position = None
+            return None
+        self._add(tx, tx.vectors_after(self._storage.embedding_model, before, _MOST_TO_FOLLOW))
+        self._position = position
+        return position
+
+    def _follow_newest(self, tx: Transaction, scope: Scope) -> int | None:
+        """Add the newest outcomes and rules of an agent that other processes wrote."""
+        known = self._agents.get(scope)
+        if known is None or time.monotonic() > known.read_at + _MAX_AGE_SECONDS:
+            self._agents.pop(scope, None)
+            return None
+        outcomes, rules = self._unseen(tx, scope, known, _OUTCOMES), self._unseen(tx, scope, known, _RULES)
+        if len(outcomes) == _NEWEST_OUTCOMES or len(rules) == _NEWEST_RULES:
+            # There are more that the index lacks.
+            del self._agents[scope]
+            return None
+        if outcomes or rules:
+            self._add_entries(tx, scope, known, outcomes, rules)
+        return known.version
+
+    def _unseen(self, tx: Transaction, scope: Scope, known: _AgentIndex, of: _Newest) -> list[str]:
+        """The ids of the newest outcomes or rules that the index has not taken in."""
+        rows = tx.values(of.cls, ("id",), scope, order=(Order(of.time, "desc"),), limit=of.limit)
+        return [key for (key,) in rows if key not in known.seen]
+
+    def _add_entries(
+        self, tx: Transaction, scope: Scope, known: _AgentIndex, outcomes: Sequence[str], rules: Sequence[str]
+    ) -> None:
+        if outcomes:
+            tasks = list(_outcomes(tx.values(Outcome, _OUTCOME_FIELDS, scope, In("id", outcomes))))
+            for entry, vector in self._with_vectors(tx, Outcome, tasks):
+                known.tasks.put(vector, entry)
+        if rules:
+            found = list(_rules(tx.values(Heuristic, _RULE_FIELDS, scope, In("id", rules))))
+            for entry, vector in self._with_vectors(tx, Heuristic, found):
+                known.rules.put(vector, entry)
+        known.see((*outcomes, *rules))
+        known.version += 1
+
+    def end(self, tx: Transaction) -> int | None:
+        """The position of the feed at the end of a transaction; None in a store without a feed."""
+        return tx.vector_position() if self.has_feed else None
 
     def add_committed(
         self,
@@ -169,16 +248,23 @@ class LessonIndex:
         span: tuple[int | None, int | None, int],
         repeats: str | None = None,
     ) -> None:
-        """Add what was just committed without reading it from the feed, if nothing else was written in between.
+        """Add what was just committed without reading it from the store.
 
-        `span` is the position before and after the commit, and how many vectors it wrote.
+        `span` is the version before and the position of the feed after the commit, and how many vectors it wrote.
+        Where anything else was written to the feed in between, all of it is read from there.
         """
         before, after, count = span
         with self._lock:
             known = self._agents.get(scope)
-            if known is None or before is None or before != self._position or after != before + count:
+            if known is None or before is None:
                 return
-            self._position = after
+            if self.has_feed:
+                if before != self._position or after != before + count:
+                    return
+                self._position = after
+            else:
+                known.version += 1
+                known.see(entry.id for _, entry in (*tasks, *rules))
             for vector, entry in tasks:
                 known.tasks.put(vector, entry, repeats)
             for vector, rule in rules:
@@ -197,8 +283,6 @@ class LessonIndex:
 
     def searched(self, scope: Scope) -> None:
         """Note that the store had to be searched for this agent; after a few searches the agent is indexed."""
-        if not self._can_follow:
-            return
         with self._lock:
             self._searches[scope] = self._searches.pop(scope, 0) + 1
             if len(self._searches) > _MOST_AGENTS:
@@ -223,7 +307,7 @@ class LessonIndex:
                 self._agents[_scope(wanted[entry.id])].rules.put(unit_of(wanted[entry.id].data), entry)
 
     def _read(self, tx: Transaction, scope: Scope) -> None:
-        if self.follow(tx) is None:
+        if self.has_feed and self._follow_feed(tx) is None:
             self._position = tx.vector_position()
         known = _AgentIndex()
         newest = (Order("timestamp", "desc"),)
@@ -234,6 +318,9 @@ class LessonIndex:
         rules = list(_rules(tx.values(Heuristic, _RULE_FIELDS, scope, order=last, limit=MOST_RULES)))
         for entry, vector in self._with_vectors(tx, Heuristic, rules):
             known.rules.put(vector, entry)
+        if not self.has_feed:
+            for of in (_OUTCOMES, _RULES):
+                known.see(reversed(self._unseen(tx, scope, known, of)))
         self._agents[scope] = known
         self._searches.pop(scope, None)
         if len(self._agents) > _MOST_AGENTS:

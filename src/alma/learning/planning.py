@@ -40,12 +40,12 @@ Pair = tuple[str, str]
 class Neighbours:
     """The similar tasks with the strategies that were tried on them, and the rules for such tasks; nearest first.
 
-    `position` is that of the vector feed which the lesson index had; None where the store was searched.
+    `version` is that of the lesson index; None where the store was searched.
     """
 
     tasks: Near
     rules: Near = field(default_factory=list)
-    position: int | None = None
+    version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +182,7 @@ class Planner:
 
     def current(self, tx: Transaction, plan: Plan) -> Neighbours:
         """The neighbours of the plan, or those of today where another process wrote since."""
-        if plan.neighbours.position is None or self.index.follow(tx) == plan.neighbours.position:
+        if plan.neighbours.version is None or self.index.follow(tx, plan.scope) == plan.neighbours.version:
             return plan.neighbours
         return self._indexed(plan.outcome, plan.scope) or self._searched(plan.outcome, plan.scope)
 
@@ -264,8 +264,11 @@ class Planner:
         return None if current is None or _is_separated(stored.rule(current), strategy) else current
 
     def begun_meanwhile(self, tx: Transaction, plan: Plan) -> Neighbours | None:
-        """The similar tasks that others stored since the store was searched; who begins a lesson waits for them."""
-        if plan.neighbours.position is not None:
+        """The similar tasks that others stored since the store was searched; who begins a lesson waits for them.
+
+        Where a feed was followed inside the transaction, there are none.
+        """
+        if plan.neighbours.version is not None and self.index.has_feed:
             return None
         outcome = plan.outcome
         tx.hold(f"new lessons of {outcome.agent} in {outcome.project_id}")

@@ -172,8 +172,7 @@ class LessonIndex:
         """
         with self._lock:
             known = self._agents.get(scope)
-            version = self._version(known)
-            if known is None or version is None:
+            if known is None or (version := self._position if self.has_feed else known.version) is None:
                 return None
             self._agents.move_to_end(scope)
             tasks, rules = known.tasks.near(vector, least, most[0]), known.rules.near(vector, least, most[1])
@@ -183,11 +182,6 @@ class LessonIndex:
         """Add what any process wrote since; returns the version that the index has then, or None without one."""
         with self._lock:
             return self._follow_feed(tx) if self.has_feed else self._follow_newest(tx, scope)
-
-    def _version(self, known: _AgentIndex | None) -> int | None:
-        if self.has_feed or known is None:
-            return self._position
-        return known.version
 
     def _follow_feed(self, tx: Transaction) -> int | None:
         before = self._position

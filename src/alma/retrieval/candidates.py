@@ -178,6 +178,8 @@ def gather(
                 # What only words find has at most the cosine of the last one.
                 cosine_floor = max(cosine_floor, found[-1].cosine)
         _propose_by_words(pool, tx, target, request, limit)
+        if size > TUNING.words_left_out and pool.has_words:
+            _score_words(pool, tx, target, request.query)
     _add_similarity(pool, request.query, cosine_floor)
     return pool
 
@@ -221,6 +223,13 @@ def _propose_by_words(pool: CandidatePool, tx: Transaction, target: Target, requ
         return
     for candidate, (_, score) in zip(pool.propose(target, map(itemgetter(0), found), "words"), found, strict=True):
         candidate.words = score
+
+
+def _score_words(pool: CandidatePool, tx: Transaction, target: Target, query: str) -> None:
+    """Score the words of what only vectors found: a search of many records leaves out their common words."""
+    found = {each.id: each for each in pool if each.words is None and each.target is target}
+    for record_id, score in tx.word_scores(target.cls, query, found, target.scope, target.where).items():
+        found[record_id].words = score
 
 
 def _add_similarity(pool: CandidatePool, query: str, cosine_floor: float) -> None:

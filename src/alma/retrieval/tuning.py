@@ -27,6 +27,8 @@ class Tuning:
     records_read_per_result: int = 3
     # Two unrelated sentences have a cosine of at most this with the local model (decision 0013).
     unrelated_cosine: float = 0.1
+    # With more records, a search by words leaves out the common ones, so what vectors found is scored by its words.
+    words_left_out: int = 3_000
     # BM25 counts fully from this share of the weight of a word that only one candidate has.
     telling_words: float = 0.3
     # Texts of up to this many characters are statements; from `long_text` on length makes no more difference. What a

@@ -26,6 +26,8 @@ from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
+from alma.memory.deletion import Deletions
+from alma.memory.erasure import Traces
 from alma.memory.fact_relations import Distinguished, FactRelations
 from alma.memory.gaps import ContextGaps
 from alma.memory.history import History
@@ -145,6 +147,12 @@ class ALMA(Closeable):
     def projects(self) -> Projects:
         """The projects."""
         return Projects(self.storage, self.screen)
+
+    @cached_property
+    def deletions(self) -> Deletions:
+        """The deletion of users and projects with everything of theirs."""
+        traces = Traces(self.storage, self.retrieval.index, self.retrieval.cache)
+        return Deletions(self.storage, self.archive, traces)
 
     @cached_property
     def settings(self) -> SystemSettings:

@@ -217,6 +217,8 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("restore_memory", memory_id=memory)
     do("set_setting", key="max_memories_per_session", value=1)
     do("create_user", username="mallory")
+    do("delete_user", user_id="ana")
+    do("delete_project", project_id="atlantis")
     do("purge", retention_days=0)
     do("delete_memory", memory_id=memory)
     do("delete_session", session_id=session)

@@ -36,7 +36,12 @@ EVERYDAY = {
 # Commands that do more than their operation and replace it.
 COVERED = {"list_audit": "audit list", "verify_audit": "audit verify"}
 # Positional arguments where they differ from the required ones.
-_FIRST = {"learn": ("task",), "get_context": ("activity",)}
+_FIRST = {
+    "delete_user": ("user_id",),
+    "delete_project": ("project_id",),
+    "learn": ("task",),
+    "get_context": ("activity",),
+}
 _NOUNS = {
     "memories": ("memory", "memories"),
     "sessions": ("session", "sessions"),
@@ -200,7 +205,8 @@ def _common(operation: AnyOperation, fields: list[Field]) -> list[Parameter]:
 
 
 def _is_final(operation: AnyOperation) -> bool:
-    return operation.destructive and operation.right is Right.ADMIN
+    """Whether --yes must confirm the command; some operations are confirmed by a token of their own."""
+    return operation.destructive and operation.right is Right.ADMIN and "confirm" not in operation.input.model_fields
 
 
 def _confirm(operation: AnyOperation, request: Mapping[str, Any], confirmed: bool) -> None:

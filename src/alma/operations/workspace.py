@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, StringConstraints
 
 from alma.errors import NotFoundError, PermissionDeniedError
+from alma.memory.deletion import Subject
 from alma.memory.projects import ProjectStats
 from alma.model.workspace import Project, User, WorkItem, WorkItemStatus
 from alma.operations.access import Caller, Right
@@ -138,6 +139,77 @@ def update_user(caller: Caller, request: UpdateUser) -> UserKept:
         user = users.merge_preferences(user_id, request.preferences, by)
     plain = {name: value for name in ("email", "display_name") if (value := getattr(request, name)) is not None}
     return UserKept(user=users.update(user_id, by, **plain) if plain else user)
+
+
+# ---------------------------------------------------------------------- deletion
+
+
+class Deletion(Input):
+    confirm: Name | None = Field(
+        None, description="The token of an earlier call without it; without a token nothing is deleted, only counted."
+    )
+    export_to: Annotated[str, StringConstraints(min_length=1, max_length=500)] | None = Field(
+        None, description="A folder on this machine that receives an export first."
+    )
+
+
+class DeleteUser(Deletion):
+    user_id: Name = Field(description="The user; with the user go their projects, sessions and memories.")
+
+
+class DeleteProject(Deletion):
+    project_id: Name = Field(description="The project; with it goes everything in it, whoever's it is.")
+
+
+class Deleted(Output):
+    deleted: bool
+    counts: Mapping[str, int] = Field(description="The number of records of each kind.")
+    projects: Sequence[str] = Field(description="The projects that are deleted as well.")
+    of_others: int = Field(description="How many of the records belong to other users.")
+    confirm: str | None = Field(None, description="The token that confirms the deletion of exactly these records.")
+    exported: Sequence[str] = ()
+
+
+@operation("users", Right.ADMIN, destructive=True, takes_long=True, idempotent=True, example={"user_id": "ana"})
+def delete_user(caller: Caller, request: DeleteUser) -> Deleted:
+    """Delete a user with everything of theirs; without a token this only counts.
+
+    Records of every kind, their versions, vectors and archived copies are deleted, and audit events lose their details.
+    Pass `confirm` with the returned token to delete.
+    """
+    if caller.grant.project_id is not None or caller.grant.agent is not None:
+        caller.require_unlimited("a user")
+    return _deleted(caller, "user", caller.required_user(request.user_id), request)
+
+
+@operation("projects", Right.ADMIN, destructive=True, takes_long=True, idempotent=True, example={"project_id": "shop"})
+def delete_project(caller: Caller, request: DeleteProject) -> Deleted:
+    """Delete a project with everything in it; without a token this only counts.
+
+    Records of every kind, their versions, vectors and archived copies are deleted, and audit events lose their details.
+    Pass `confirm` with the returned token to delete.
+    """
+    if caller.grant.user_id is not None or caller.grant.agent is not None:
+        caller.require_unlimited("a project")
+    return _deleted(caller, "project", caller.project(request.project_id), request)
+
+
+def _deleted(caller: Caller, subject: Subject, subject_id: str, request: Deletion) -> Deleted:
+    if request.export_to is not None and not caller.is_local:
+        raise PermissionDeniedError("an export can only be written on the machine of the store: leave export_to out")
+    deletions = caller.store.deletions
+    plan = deletions.plan(subject, subject_id)
+    files = [] if request.export_to is None else deletions.export(plan, request.export_to)
+    if request.confirm is not None:
+        plan = deletions.delete(subject, subject_id, request.confirm, caller.by())
+    return Deleted(
+        deleted=request.confirm is not None,
+        counts=plan.counts,
+        projects=plan.projects,
+        of_others=plan.of_others,
+        confirm=None if request.confirm is not None else plan.token,
+        exported=list(map(str, files)),
+    )
 
 
 # ---------------------------------------------------------------------- settings
@@ -309,6 +381,8 @@ WORKSPACE: tuple[Operation[Any, Any], ...] = (
     create_user,
     get_user,
     update_user,
+    delete_user,
+    delete_project,
     list_settings,
     set_setting,
     create_work_item,

@@ -201,6 +201,8 @@ _RESOURCES: tuple[tuple[str, str, str], ...] = (
     ("POST", "/v1/forget", "forget"),
     ("GET", "/v1/stats", "stats"),
     ("GET", "/v1/projects", "list_projects"),
+    ("DELETE", "/v1/projects/{project_id}", "delete_project"),
+    ("DELETE", "/v1/users/{user_id}", "delete_user"),
 )
 _CREATING = frozenset({"create_memory", "create_session"})
 _WITHOUT_BODY = frozenset({"GET", "DELETE"})

@@ -152,7 +152,7 @@ class ALMA(Closeable):
     def deletions(self) -> Deletions:
         """The deletion of users and projects with everything of theirs."""
         traces = Traces(self.storage, self.retrieval.index, self.retrieval.cache)
-        return Deletions(self.storage, self.archive, traces)
+        return Deletions(self.storage, self.archive, traces, self.ingest.flush)
 
     @cached_property
     def settings(self) -> SystemSettings:

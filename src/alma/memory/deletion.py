@@ -93,13 +93,21 @@ class Deletions:
     """Deletes users and projects: records of every kind, versions, archive, vectors, audit details and kept answers.
 
     A user's projects go with the user, and with a project or a session all memories in it, whoever's they are. What
-    stays is the audit log, in which events keep who did what to which id, without details.
+    stays is the audit log, in which events keep who did what to which id, without details. `flush` stores what this
+    process has yet to write, before it is looked for.
     """
 
-    def __init__(self, storage: StorageBackend, archive: Archive, traces: Traces) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        archive: Archive,
+        traces: Traces,
+        flush: Callable[[], object] = lambda: None,
+    ) -> None:
         self._storage = checked_storage("deletion", storage)
         self._archive = archive
         self._traces = traces
+        self._flush = flush
 
     def plan(self, subject: Subject, subject_id: str) -> DeletionPlan:
         """Count what would be deleted; NotFoundError if there is nothing."""
@@ -133,6 +141,7 @@ class Deletions:
         if confirm != plan.token:
             reason = "is not the token of what would be deleted now: count again without it, and confirm that token"
             raise ValidationError(f"delete_{subject}", "confirm", confirm, reason)
+        self._flush()
         owner = self._owner(subject, subject_id)
         for cls in (*_CONTENT, *_LAST):
             self._each(_keys(self._storage, cls, owner), partial(_erase, cls), by)

@@ -52,10 +52,13 @@ from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend, Transaction, checked_storage
+from alma.sync.manager import DataSyncManager
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
     from alma.llm.base import LanguageModel
+    from alma.sync.options import RelayOptions
+    from alma.sync.projection import Projection
 
 _log = logging.getLogger("alma.core")
 
@@ -90,6 +93,8 @@ class ALMA(Closeable):
         expiry_interval_seconds: float = DEFAULT_INTERVAL_SECONDS,
         judge: Judge | None = None,
         llm: LanguageModel | None = None,
+        projections: Iterable[Projection] = (),
+        relay: RelayOptions | None = None,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -117,6 +122,7 @@ class ALMA(Closeable):
         self._expiry_interval_seconds = expiry_interval_seconds
         self._expiry: Expiry | None = None
         self._is_borrowed = False
+        self.sync = DataSyncManager(storage, projections, relay)
 
     @cached_property
     def journal(self) -> Journal:
@@ -252,6 +258,8 @@ class ALMA(Closeable):
             expiry_interval_seconds=parts.expiry_interval_seconds,
             judge=parts.judge,
             llm=parts.llm,
+            projections=parts.projections,
+            relay=parts.relay,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -282,6 +290,7 @@ class ALMA(Closeable):
         if self._is_borrowed:
             return
         self.stop_expiry()
+        self.sync.close()
         if "journal" in self.__dict__:
             self.journal.close()
         self.ingest.close()

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from alma.bootstrap.engines import open_projections as open_projections
+from alma.bootstrap.engines import require_graph, vector_index_of
 from alma.bootstrap.providers import (
     construct,
     embedding_options,
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
     from alma.redaction.redactor import Redactor
     from alma.retrieval.engine import RetrievalEngine
     from alma.storage.base import StorageBackend
+    from alma.sync.options import RelayOptions
+    from alma.sync.projection import Projection
 
 # The configuration keys of the store.
 _PLACES = ("storage", "storage_dir", "db_name", "postgres")
@@ -68,6 +72,8 @@ class Parts:
     expiry_interval_seconds: float = 0
     llm: LanguageModel | None = None
     judge: Judge | None = None
+    projections: Sequence[Projection] = ()
+    relay: RelayOptions | None = None
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -166,13 +172,16 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
 def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> Parts:
     from alma.learning.heuristics import HeuristicExtractor
     from alma.learning.protocols import LearningProtocol
+    from alma.sync.options import RelayOptions
 
     llm, redactor = language_model_of(settings), _redactor_of(settings)
     judge = judge_of(settings, llm, redactor)
     embedder = _embedder_of(settings)
     storage = _storage_of(settings, embedder, place)
     try:
+        require_graph(settings)
         engine = _engine_of(settings, storage, embedder)
+        projections = open_projections(settings, storage, embedder)
         protocol = LearningProtocol(
             storage,
             embedder,
@@ -196,6 +205,8 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         expiry_interval_seconds=settings.expiry_interval_seconds,
         llm=llm,
         judge=judge,
+        projections=projections,
+        relay=RelayOptions(**settings.sync.model_dump()),
     )
 
 
@@ -272,4 +283,5 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
         recency_half_life_days=chosen.recency_half_life_days,
         min_score_threshold=chosen.min_score_threshold,
         cache=create_cache(chosen.cache, **options),
+        vector_index=vector_index_of(settings, storage, embedder),
     )

@@ -123,16 +123,24 @@ def _main_model(storage: StorageBackend) -> tuple[str, int] | None:
 
 
 def open_vector_index(
-    storage: StorageBackend, model: str | None = None, progress: Callable[[int, int], None] | None = None
+    storage: StorageBackend,
+    model: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+    choice: str = "auto",
 ) -> VectorIndex:
-    """The vector index of a store: mapped files beside an SQLite file, the server's index, or an exact scan."""
+    """A vector index of a store: mapped files beside an SQLite file, or native, which is the store's own.
+
+    `auto` is the mapped one where the store allows it. A native index that is not the server's scans exactly.
+    """
     from alma.storage.base import Capability
 
     path = getattr(storage, "path", None)
-    if Capability.VECTOR_FEED in storage.capabilities and isinstance(path, Path):
+    if Capability.VECTOR_FEED in storage.capabilities and isinstance(path, Path) and choice != "native":
         from alma.vectors.mapped import MappedIndex
 
         return MappedIndex(storage, path.with_name(f"{path.name}.vectors"), model, progress=progress)
+    if choice == "mapped":
+        raise ConfigurationError("vectors is mapped, which needs an SQLite store; leave it out, or choose native")
     from alma.vectors.native import NativeIndex
 
     return NativeIndex(storage, model, exact=Capability.VECTOR_INDEX not in storage.capabilities)

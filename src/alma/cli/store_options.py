@@ -103,6 +103,8 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
         parts.project_id,
         redactor=parts.redactor,
         judge=parts.judge,
+        projections=parts.projections,
+        relay=parts.relay,
     )
 
 

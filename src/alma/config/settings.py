@@ -74,6 +74,18 @@ def _ttls(value: dict[str, float]) -> dict[str, float]:
     return value
 
 
+def _http_address(value: str) -> str:
+    if not value.startswith(("http://", "https://")):
+        raise ValueError("must be like http://host:6333 or https://host")
+    return value
+
+
+def _bolt_address(value: str) -> str:
+    if not value.startswith(("bolt://", "bolt+s://", "bolt+ssc://", "neo4j://", "neo4j+s://", "neo4j+ssc://")):
+        raise ValueError("must be like bolt://host:7687 or neo4j+s://host")
+    return value
+
+
 def _openable(value: Any) -> Any:
     """A documented store without an adapter gets its own error."""
     if isinstance(value, str) and value.lower() in ("azure", "cosmos", "cosmosdb", "azure_cosmos"):
@@ -123,6 +135,12 @@ JudgeChoice = Literal["local", "llm", "strict"]
 
 CacheChoice = Literal["memory", "redis", "null"]
 """The cache of retrieval results."""
+
+VectorsChoice = Literal["auto", "native", "mapped", "qdrant"]
+"""The vector index; auto chooses the one that suits the store."""
+
+GraphChoice = Literal["relational", "neo4j"]
+"""Where relationships are traversed: in the store, or in Neo4j."""
 
 SslChoice = Literal["disable", "allow", "prefer", "require", "verify-ca", "verify-full"]
 """The TLS mode of PostgreSQL connections, in libpq's words."""
@@ -202,11 +220,43 @@ class LanguageModelSettings(_Section):
 
 
 class RedisSettings(_Section):
-    """The Redis server: what stands before every key, and times to live that differ from the documented ones."""
+    """Redis: the cache of retrieval results, and with `projection` the documented keys of memories and projects.
+
+    `prefix` stands before every key; `ttl_seconds` are times to live that differ from the documented ones.
+    """
 
     url: Annotated[SecretText, AfterValidator(_redis_address)]
     prefix: Name = "alma"
     ttl_seconds: Annotated[dict[str, Positive], AfterValidator(_ttls)] = Field(default_factory=dict)
+    projection: Flag = False
+
+
+class QdrantSettings(_Section):
+    """The Qdrant server; its collections are kept equal to the store."""
+
+    url: Annotated[Name, AfterValidator(_http_address)]
+    api_key: SecretText | None = None
+    prefix: Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,40}$")] = ""
+    timeout_seconds: Positive = 10.0
+
+
+class Neo4jSettings(_Section):
+    """The Neo4j server; its nodes and relationships are kept equal to the store."""
+
+    uri: Annotated[Name, AfterValidator(_bolt_address)]
+    username: Name = "neo4j"
+    password: SecretText = Field(default_factory=lambda: Secret(""))
+    database: Name | None = None
+    timeout_seconds: Positive = 30.0
+
+
+class SyncSettings(_Section):
+    """The relay that keeps the engines beside the store equal to it."""
+
+    batch_size: Annotated[Whole, Field(ge=1, le=10_000)]
+    lease_seconds: Positive
+    park_after: Annotated[Whole, Field(ge=1)]
+    poll_seconds: Positive
 
 
 class WeightsSettings(_Section):
@@ -281,6 +331,8 @@ class Settings(_Section):
     # The longest vectors that stores can search.
     embedding_dim: Annotated[Whole, Field(ge=1, le=LONGEST_VECTOR)] | None
     judge: JudgeChoice
+    vectors: VectorsChoice
+    graph: GraphChoice
     agents: dict[Name, Annotated[AgentSettings, BeforeValidator(_section)]]
     postgres: PostgresSettings
     local: Annotated[LocalSettings, BeforeValidator(_section)] = Field(default_factory=LocalSettings)
@@ -288,6 +340,9 @@ class Settings(_Section):
     openai: Annotated[OpenAISettings, BeforeValidator(_section)] = Field(default_factory=OpenAISettings)
     llm: LanguageModelSettings | None = None
     redis: RedisSettings | None = None
+    qdrant: QdrantSettings | None = None
+    neo4j: Neo4jSettings | None = None
+    sync: SyncSettings
     retrieval: RetrievalSettings
     learning: LearningSettings
     redaction: RedactionSettings
@@ -320,6 +375,9 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "openai": OpenAISettings,
     "llm": LanguageModelSettings,
     "redis": RedisSettings,
+    "qdrant": QdrantSettings,
+    "neo4j": Neo4jSettings,
+    "sync": SyncSettings,
     "retrieval": RetrievalSettings,
     "scoring_weights": WeightsSettings,
     "learning": LearningSettings,

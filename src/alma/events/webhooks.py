@@ -287,15 +287,15 @@ class StoredEndpoint:
     def _settled(self, mark: Mark) -> bool:
         event = _event_of(self._storage, mark)
         if not self.config.wants(event):
-            self._storage.acknowledge([mark])
+            self._storage.acknowledge([mark], again=False)
             return True
         failure = delivered(self.config, event, lambda seconds: not self._ended.wait(seconds))
         if failure is None:
             self.stats = self.stats.plus(delivered=1)
-            self._storage.acknowledge([mark])
+            self._storage.acknowledge([mark], again=False)
             return True
         self.stats = self.stats.plus(failed=1)
-        self._storage.fail(mark, failure.message, _PARKED_AFTER if failure.transient else 1)
+        self._storage.fail(mark, failure.message, _PARKED_AFTER if failure.transient else 1, again=False)
         return not failure.transient
 
 

@@ -309,6 +309,7 @@ class LazyMemory(Closeable):
             if self._alma is None:
                 self._alma = self._open()
                 self._alma.start_expiry()
+                self._alma.sync.start()
             return self._alma
 
     def close(self) -> None:

@@ -222,6 +222,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         upkeep = asyncio.create_task(trim_when_idle(lambda: service.metrics.count))
         service.alma.start_expiry()
+        service.alma.sync.start()
         try:
             if mcp is None:
                 yield
@@ -231,6 +232,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
         finally:
             upkeep.cancel()
             service.alma.stop_expiry()
+            service.alma.sync.stop()
             service.close()
 
     return alive

@@ -6,7 +6,7 @@ from alma.model.common import checked_part
 from alma.storage.audit import ChainHead, ChainTable
 from alma.storage.backend import TEXT_LENGTH, Backend, Hit, Query, Reads, RecordVector
 from alma.storage.feed import FoundVector, StoredVector, VectorFeed, VectorQuery
-from alma.storage.outbox import Mark, MarkTable
+from alma.storage.outbox import Backlog, Mark, MarkTable
 from alma.storage.records import DEFAULT_MODEL, Capability, RecordStore
 from alma.storage.transaction import Transaction
 from alma.storage.traversal import Direction, Reached, Walk
@@ -16,6 +16,7 @@ __all__ = [
     "DEFAULT_MODEL",
     "TEXT_LENGTH",
     "Backend",
+    "Backlog",
     "Capability",
     "ChainHead",
     "ChainTable",

@@ -33,7 +33,7 @@ from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.paths import expand_home, make_directory, open_private
 from alma.storage.backend import Backend
-from alma.storage.base import DEFAULT_MODEL, ChainHead, Mark, StorageBackend
+from alma.storage.base import DEFAULT_MODEL, ChainHead, StorageBackend
 from alma.storage.document import from_document, timestamp_of, timestamp_text, to_document
 from alma.storage.in_memory import (
     CHAINS,
@@ -41,12 +41,11 @@ from alma.storage.in_memory import (
     OUTBOX,
     PROJECTIONS,
     VECTORS,
-    MarkKey,
     Table,
     TableBackend,
     VectorKey,
-    mark_key,
 )
+from alma.storage.outbox import Mark, MarkKey
 from alma.storage.records import USUAL_DIMENSIONS, described
 
 Signature = tuple[int, int, int]
@@ -374,7 +373,7 @@ def _read_mark(row: dict[str, Any]) -> tuple[MarkKey, Mark]:
         "leased_until": None if lease is None else timestamp_of(lease),
     }
     mark = Mark(**{**row, **times})
-    return mark_key(mark), mark
+    return mark.key, mark
 
 
 def _write_mark(_: Any, mark: Mark) -> dict[str, Any]:

@@ -23,13 +23,12 @@ from alma.storage.audit import ChainHead, ChainTable
 from alma.storage.backend import TEXT_LENGTH, Backend, Query, RecordVector
 from alma.storage.base import DEFAULT_MODEL, StorageBackend
 from alma.storage.nearest import nearest
-from alma.storage.outbox import Mark, MarkTable
+from alma.storage.outbox import Backlog, Mark, MarkTable
 from alma.storage.ranking import bm25
 from alma.text.tokens import stored_terms
 
 # The kind, the record, the model, and the part: 0 for the record's own vector, 1 and on for its passages.
 VectorKey = tuple[str, str, str, int]
-MarkKey = tuple[str, str, str]
 Table = dict[Any, Any]
 
 VECTORS = "embeddings"
@@ -316,8 +315,13 @@ class TableMarks(MarkTable):
         for key in [key for key in table if key[0] == projection]:
             del table[key]
 
-    def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
-        projections = sorted(name for name, wanted in self._backend.table(PROJECTIONS) if wanted == kind)
+    def registered(self) -> dict[str, tuple[str, ...]]:
+        found = sorted(self._backend.table(PROJECTIONS))
+        return {name: tuple(kind for each, kind in found if each == name) for name, _ in found}
+
+    def mark(self, kind: str, keys: Sequence[str], moment: datetime, only: str | None = None) -> None:
+        followers = (name for name, wanted in self._backend.table(PROJECTIONS) if wanted == kind)
+        projections = sorted(name for name in followers if only in (None, name))
         if not projections:
             return
         table = self._backend.mutable(OUTBOX)
@@ -327,48 +331,35 @@ class TableMarks(MarkTable):
             table[projection, kind, key] = Mark(projection, kind, key, generation, moment, lease)
 
     def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
-        free = [
-            mark
-            for mark in self.pending(projection)
-            if not mark.parked and (mark.leased_until is None or mark.leased_until <= moment)
-        ]
-        claimed = [replace(mark, leased_until=until) for mark in free[:limit]]
-        for mark in claimed:
-            self._backend.mutable(OUTBOX)[mark_key(mark)] = mark
+        free = (mark for mark in self.pending(projection) if _is_free(mark, moment))
+        claimed = [replace(mark, leased_until=until) for mark in islice(free, limit)]
+        self.put(claimed)
         return claimed
 
-    def acknowledge(self, marks: Sequence[Mark]) -> int:
+    def of_records(self, projection: str, kind: str, keys: Collection[str]) -> list[Mark]:
+        table = self._backend.table(OUTBOX)
+        return [table[projection, kind, key] for key in keys if (projection, kind, key) in table]
+
+    def put(self, marks: Sequence[Mark]) -> None:
+        self._backend.mutable(OUTBOX).update((mark.key, mark) for mark in marks)
+
+    def remove(self, marks: Sequence[Mark]) -> None:
         table = self._backend.mutable(OUTBOX)
-        cleared = 0
         for mark in marks:
-            known = table.get(mark_key(mark))
-            if known is not None and known.generation == mark.generation:
-                del table[mark_key(mark)]
-                cleared += 1
-            elif known is not None:
-                table[mark_key(mark)] = replace(known, leased_until=None)
-        return cleared
-
-    def fail(self, mark: Mark, error: str, park_after: int) -> None:
-        table = self._backend.mutable(OUTBOX)
-        known = table.get(mark_key(mark))
-        if known is not None and known.generation == mark.generation:
-            attempts = known.attempts + 1
-            table[mark_key(mark)] = replace(
-                known, leased_until=None, attempts=attempts, error=error, parked=mark.attempts + 1 >= park_after
-            )
-
-    def unpark(self, projection: str) -> int:
-        parked = [mark for mark in self.pending(projection) if mark.parked]
-        for mark in parked:
-            self._backend.mutable(OUTBOX)[mark_key(mark)] = replace(mark, parked=False, attempts=0, error=None)
-        return len(parked)
+            del table[mark.key]
 
     def pending(self, projection: str) -> list[Mark]:
         marks = [mark for key, mark in self._backend.table(OUTBOX).items() if key[0] == projection]
         return sorted(marks, key=lambda mark: (mark.marked_at, mark.kind, mark.record_id))
 
+    def backlog(self, projection: str) -> Backlog:
+        marks = self.pending(projection)
+        waiting = [mark.marked_at for mark in marks if not mark.parked]
+        return Backlog(len(marks), len(marks) - len(waiting), waiting[0] if waiting else None)
 
-def mark_key(mark: Mark) -> MarkKey:
-    """The identity of a mark."""
-    return mark.projection, mark.kind, mark.record_id
+    def can_claim(self, projection: str, moment: datetime) -> bool:
+        return any(_is_free(mark, moment) for mark in self.pending(projection))
+
+
+def _is_free(mark: Mark, moment: datetime) -> bool:
+    return not mark.parked and (mark.leased_until is None or mark.leased_until <= moment)

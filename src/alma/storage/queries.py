@@ -100,13 +100,16 @@ class Queries:
         where: Predicate = EVERYTHING,
         order: Sequence[Order] = (),
         limit: int | None = None,
+        after: Cursor | None = None,
     ) -> list[tuple[Any, ...]]:
         spec = spec_of(cls)
         if not isinstance(names, list | tuple) or not names:
             raise ValidationError("query", "names", names, "must be a list of at least one field")
         _require_readable(spec, tuple(names))
         ordered = q.parsed_order(spec, order)
-        return self.backend.values(Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit)), names)
+        cursor = None if after is None else q.parsed_cursor(spec, ordered, after)
+        query = Query(spec, inside(spec, scope, where), ordered, _checked_limit(limit), cursor)
+        return self.backend.values(query, names)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING

@@ -28,7 +28,7 @@ from alma.model.scope import Scope
 from alma.model.vector import wrong_dimension
 from alma.storage.audit import ChainHead
 from alma.storage.backend import Hit, Reads, RecordVector
-from alma.storage.outbox import Mark
+from alma.storage.outbox import Backlog, Mark
 from alma.storage.queries import named
 from alma.storage.transactional import TransactionalStore
 from alma.storage.traversal import Direction, Reached
@@ -405,14 +405,28 @@ class RecordStore(TransactionalStore):
         """Lease marks to work on, oldest first; other workers do not get them until the lease ends."""
         return self.write(lambda tx: tx.claim(projection, limit, lease_seconds))
 
-    def acknowledge(self, marks: Iterable[Mark]) -> int:
-        """Clear the marks whose records did not change since they were claimed, free the others; returns how many."""
-        batch = list(marks)
-        return self.write(lambda tx: tx.acknowledge(batch))
+    def acknowledge(self, marks: Iterable[Mark], *, again: bool = True) -> int:
+        """Clear the marks whose records did not change since they were claimed, free the others; returns how many.
 
-    def fail(self, mark: Mark, error: str, park_after: int = 5) -> None:
-        """Give a mark back with its error; after that many failures it is parked until `unpark`."""
-        self.write(lambda tx: tx.fail(mark, error, park_after))
+        A record that another worker took over because the lease had ended is marked again, so that the newest state is
+        also the last one written; `again=False` leaves it.
+        """
+        batch = list(marks)
+        return self.write(lambda tx: tx.acknowledge(batch, again=again))
+
+    def release(self, marks: Iterable[Mark], *, again: bool = True) -> None:
+        """Give marks back as they were claimed, without counting an attempt."""
+        batch = list(marks)
+        self.write(lambda tx: tx.release(batch, again=again))
+
+    def fail(
+        self, mark: Mark, error: str, park_after: int = 5, pause_seconds: float = 0, *, again: bool = True
+    ) -> None:
+        """Give a mark back with its error, to be claimed again after a pause.
+
+        After that many failures it is parked until `unpark`, or until its record changes.
+        """
+        self.write(lambda tx: tx.fail(mark, error, park_after, pause_seconds, again=again))
 
     def unpark(self, projection: str) -> int:
         """Let parked marks be claimed again; returns how many."""
@@ -422,6 +436,16 @@ class RecordStore(TransactionalStore):
         """Every mark there is for the projection, parked ones included."""
         with self.snapshot() as tx:
             return tx.pending(projection)
+
+    def backlog(self, projection: str) -> Backlog:
+        """How many marks there are for the projection, how many of them are parked, and the oldest that is not."""
+        with self.snapshot() as tx:
+            return tx.backlog(projection)
+
+    def projections(self) -> dict[str, tuple[str, ...]]:
+        """The registered projections and the kinds they follow, by name."""
+        with self.snapshot() as tx:
+            return tx.projections()
 
     # ------------------------------------------------------------------ copies
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -31,7 +31,7 @@ from alma.model.vector import Vector
 from alma.storage.audit import without_details
 from alma.storage.backend import Query, Reads
 from alma.storage.history import with_content
-from alma.storage.outbox import Mark
+from alma.storage.outbox import Backlog, Mark
 from alma.storage.queries import EVERYWHERE, Queries, embedding, inside, named, required_limit
 from alma.storage.writer import Act, Writer, in_order
 
@@ -352,19 +352,32 @@ class Transaction(Queries):
         with self.writing():
             self.backend.outbox.drop(name)
 
+    def projections(self) -> dict[str, tuple[str, ...]]:
+        return self.backend.outbox.registered()
+
+    def mark_again(self, projection: str, kind: str, record_ids: Sequence[str]) -> None:
+        with self.writing():
+            self.backend.outbox.mark(kind, record_ids, clock.now(), only=projection)
+
     def claim(self, projection: str, limit: int, lease_seconds: float) -> list[Mark]:
         moment = clock.now()
         most = required_limit(limit)
         with self.writing():
             return self.backend.outbox.claim(projection, most, moment, moment + timedelta(seconds=lease_seconds))
 
-    def acknowledge(self, marks: Sequence[Mark]) -> int:
+    def acknowledge(self, marks: Sequence[Mark], *, again: bool = True) -> int:
         with self.writing():
-            return self.backend.outbox.acknowledge(marks)
+            return self.backend.outbox.acknowledge(marks, clock.now() if again else None)
 
-    def fail(self, mark: Mark, error: str, park_after: int) -> None:
+    def release(self, marks: Sequence[Mark], *, again: bool = True) -> None:
         with self.writing():
-            self.backend.outbox.fail(mark, error, park_after)
+            self.backend.outbox.release(marks, clock.now() if again else None)
+
+    def fail(self, mark: Mark, error: str, park_after: int, pause_seconds: float = 0, *, again: bool = True) -> None:
+        moment = clock.now()
+        until = moment + timedelta(seconds=pause_seconds) if pause_seconds else None
+        with self.writing():
+            self.backend.outbox.fail(mark, error, park_after, until, moment if again else None)
 
     def unpark(self, projection: str) -> int:
         with self.writing():
@@ -372,6 +385,15 @@ class Transaction(Queries):
 
     def pending(self, projection: str) -> list[Mark]:
         return self.backend.outbox.pending(projection)
+
+    def backlog(self, projection: str) -> Backlog:
+        return self.backend.outbox.backlog(projection)
+
+    def marks_of(self, projection: str, kind: str, record_ids: Collection[str]) -> list[Mark]:
+        return self.backend.outbox.of_records(projection, kind, record_ids)
+
+    def can_claim(self, projection: str) -> bool:
+        return self.backend.outbox.can_claim(projection, clock.now())
 
     # ------------------------------------------------------------------ the store as a whole
 

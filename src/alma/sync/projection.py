@@ -74,7 +74,10 @@ class Projection(Closeable):
 
     @abstractmethod
     def compare(self, expected: Sequence[Change]) -> list[Mismatch]:
-        """The entries of these records that are missing, stale or corrupted, by ids, counts and content hashes."""
+        """The entries of these records that are missing, stale or corrupted, by ids, counts and content hashes.
+
+        What is not part of a mark does not count: the read counters of a record change without one.
+        """
 
     @abstractmethod
     def held(self, cls: type[Record], after: str | None, limit: int) -> list[str]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from alma.model.fields import FieldType
 from alma.storage.audit import ChainHead, ChainTable
-from alma.storage.outbox import Mark, MarkTable
+from alma.storage.outbox import Backlog, Mark, MarkTable, by_kind
 from alma.storage.sql.clauses import Names
 
 if TYPE_CHECKING:
@@ -51,14 +51,22 @@ class SqlMarks(MarkTable):
     def _delete_all(self, table: str, projection: str) -> None:
         self._backend.run(f"DELETE FROM {table} WHERE projection = {self._named('name')}", {"name": projection})
 
-    def mark(self, kind: str, keys: Sequence[str], moment: datetime) -> None:
+    def registered(self) -> dict[str, tuple[str, ...]]:
+        found: dict[str, tuple[str, ...]] = {}
+        rows = self._backend.rows(f"SELECT projection, kind FROM {self._projections} ORDER BY projection, kind", {})
+        for projection, kind in rows:
+            found[projection] = (*found.get(projection, ()), kind)
+        return found
+
+    def mark(self, kind: str, keys: Sequence[str], moment: datetime, only: str | None = None) -> None:
         """In one statement, which does nothing where no projection follows the kind."""
         if self._backend.dialect.name == "sqlite" and kind not in self._followed():
             return
-        self._backend.run(
-            _marking(self._backend.names),
-            {"kind": kind, "keys": self._backend.bound_list(list(dict.fromkeys(keys))), "moment": self._moment(moment)},
-        )
+        distinct = self._backend.bound_list(list(dict.fromkeys(keys)))
+        values = {"kind": kind, "keys": distinct, "moment": self._moment(moment)}
+        if only is not None:
+            values["only"] = only
+        self._backend.run(_marking(self._backend.names, only is not None), values)
 
     def _followed(self) -> frozenset[str]:
         """The kinds that projections follow; on SQLite no other transaction registers one meanwhile."""
@@ -69,46 +77,44 @@ class SqlMarks(MarkTable):
         return known
 
     def claim(self, projection: str, limit: int, moment: datetime, until: datetime) -> list[Mark]:
-        free = f"(leased_until IS NULL OR leased_until <= {self._named('now')})"
-        skip = " FOR UPDATE SKIP LOCKED" if self._backend.dialect.name == "postgresql" else ""
         rows = self._backend.rows(
-            f"{self._oldest_first(f'{free} AND NOT parked')} LIMIT {self._named('most')}{skip}",
+            f"{self._oldest_first(self._claimable)} LIMIT {self._named('most')}{self._locking(' SKIP LOCKED')}",
             {"name": projection, "now": self._moment(moment), "most": limit},
         )
         marks = [self._mark_of(row, leased_until=until) for row in rows]
-        lease = f"UPDATE {self._outbox} SET leased_until = {self._placeholder} WHERE {self._same_mark}"
-        self._backend.run_many(lease, [(self._moment(until), *self._identity(mark)) for mark in marks])
+        lease = f"UPDATE {self._outbox} SET leased_until = {self._named('until')} WHERE {self._same_kind}"
+        for group in by_kind(marks):
+            self._backend.run(lease, {**self._of_kind(*group), "until": self._moment(until)})
         return marks
 
-    def acknowledge(self, marks: Sequence[Mark]) -> int:
-        cleared = 0
-        named = {name: self._named(name) for name in ("projection", "kind", "record_id", "generation")}
-        same = " AND ".join(f"{name} = {named[name]}" for name in ("projection", "kind", "record_id"))
-        for mark in marks:
-            values = {name: getattr(mark, name) for name in ("projection", "kind", "record_id")}
-            delete = f"DELETE FROM {self._outbox} WHERE {same} AND generation = {named['generation']}"
-            if self._backend.run(delete, {**values, "generation": mark.generation}):
-                cleared += 1
-            else:
-                self._backend.run(f"UPDATE {self._outbox} SET leased_until = NULL WHERE {same}", values)
-        return cleared
+    def of_records(self, projection: str, kind: str, keys: Collection[str]) -> list[Mark]:
+        lock = self._locking() if self._backend.writable else ""
+        sql = f"SELECT {self._columns} FROM {self._outbox} WHERE {self._same_kind} ORDER BY record_id{lock}"
+        return [self._mark_of(row) for row in self._backend.rows(sql, self._of_kind(projection, kind, keys))]
 
-    def fail(self, mark: Mark, error: str, park_after: int) -> None:
-        parked = mark.attempts + 1 >= park_after
-        sql = (
-            f"UPDATE {self._outbox} SET leased_until = NULL, attempts = attempts + 1, "
-            f"error = {self._placeholder}, parked = {self._placeholder} "
-            f"WHERE {self._same_mark} AND generation = {self._placeholder}"
-        )
-        self._backend.run_many(sql, [(error, parked, *self._identity(mark), mark.generation)])
+    def put(self, marks: Sequence[Mark]) -> None:
+        sets = ", ".join(f"{name} = {self._placeholder}" for name in ("leased_until", "attempts", "error", "parked"))
+        values = [(self._lease(mark), mark.attempts, mark.error, mark.parked, *mark.key) for mark in marks]
+        if values:
+            self._backend.run_many(f"UPDATE {self._outbox} SET {sets} WHERE {self._same_mark}", values)
 
-    def unpark(self, projection: str) -> int:
-        freed = "parked = false, attempts = 0, error = NULL"
-        sql = f"UPDATE {self._outbox} SET {freed} WHERE projection = {self._named('name')} AND parked"
-        return self._backend.run(sql, {"name": projection})
+    def remove(self, marks: Sequence[Mark]) -> None:
+        for group in by_kind(marks):
+            self._backend.run(f"DELETE FROM {self._outbox} WHERE {self._same_kind}", self._of_kind(*group))
 
     def pending(self, projection: str) -> list[Mark]:
         return [self._mark_of(row) for row in self._backend.rows(self._oldest_first("true"), {"name": projection})]
+
+    def backlog(self, projection: str) -> Backlog:
+        waiting = "CASE WHEN parked THEN NULL ELSE marked_at END"
+        counted = f"count(*), count(*) - count({waiting}), min({waiting})"
+        sql = f"SELECT {counted} FROM {self._outbox} WHERE projection = {self._named('name')}"
+        pending, parked, oldest = self._backend.rows(sql, {"name": projection})[0]
+        return Backlog(pending, parked, None if oldest is None else self._backend.dialect.timestamp_decoder(oldest))
+
+    def can_claim(self, projection: str, moment: datetime) -> bool:
+        sql = f"{self._oldest_first(self._claimable)} LIMIT 1"
+        return bool(self._backend.rows(sql, {"name": projection, "now": self._moment(moment)}))
 
     # ------------------------------------------------------------------ spelling
 
@@ -118,9 +124,23 @@ class SqlMarks(MarkTable):
             f"ORDER BY marked_at, kind, record_id"
         )
 
-    @staticmethod
-    def _identity(mark: Mark) -> tuple[str, str, str]:
-        return mark.projection, mark.kind, mark.record_id
+    @property
+    def _claimable(self) -> str:
+        return f"(leased_until IS NULL OR leased_until <= {self._named('now')}) AND NOT parked"
+
+    @property
+    def _same_kind(self) -> str:
+        same = f"projection = {self._named('name')} AND kind = {self._named('kind')}"
+        return f"{same} AND record_id {self._backend.in_list('keys')}"
+
+    def _of_kind(self, projection: str, kind: str, keys: Collection[str]) -> dict[str, Any]:
+        return {"name": projection, "kind": kind, "keys": self._backend.bound_list(list(keys))}
+
+    def _lease(self, mark: Mark) -> Any:
+        return None if mark.leased_until is None else self._moment(mark.leased_until)
+
+    def _locking(self, how: str = "") -> str:
+        return f" FOR UPDATE{how}" if self._backend.dialect.name == "postgresql" else ""
 
     def _moment(self, moment: datetime) -> Any:
         return self._backend.dialect.encode(FieldType.TIMESTAMP, moment)
@@ -175,14 +195,15 @@ def _moving(names: Names) -> str:
 
 
 @cache
-def _marking(names: Names) -> str:
-    """Marks records for every projection that follows their kind."""
+def _marking(names: Names, only: bool) -> str:
+    """Marks records for every projection that follows their kind, or for one of them."""
     on_sqlite, named = names.dialect == "sqlite", names.parameter
     each, key = ("json_each({}) AS key", "key.value") if on_sqlite else ("unnest({}::text[]) AS key", "key")
+    chosen = f"AND projection = {named('only')} " if only else ""
     return (
         f"INSERT INTO {names.outbox} (projection, kind, record_id, marked_at, generation) "
         f"SELECT projection, kind, {key}, {named('moment')}, 1 "
-        f"FROM {names.projections} CROSS JOIN {each.format(named('keys'))} WHERE kind = {named('kind')} "
+        f"FROM {names.projections} CROSS JOIN {each.format(named('keys'))} WHERE kind = {named('kind')} {chosen}"
         # In order, so that two batches over the same records take their row locks in the same order.
         f"ORDER BY 1, 3 ON CONFLICT (projection, kind, record_id) DO UPDATE "
         f"SET generation = {names.outbox}.generation + 1, marked_at = excluded.marked_at, "

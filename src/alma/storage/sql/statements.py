@@ -277,6 +277,8 @@ class KindStatements:
             return known, values.values
         values = Values(self._names, hides_sessions=True)
         condition = self.clauses.condition(query.where, values)
+        if query.after is not None:
+            condition += f" AND {self.clauses.behind(query.after, query.order, values)}"
         sql = f'SELECT {self.columns_of(names)} FROM "{self.table}" WHERE {condition}{self._ordered(query, values)}'
         return self._remembered(shape, sql), values.values
 

@@ -21,7 +21,7 @@ from alma.model.memory import ChangeType, Memory, MemoryVersion
 from alma.model.query import Compare, Has, Order
 from alma.model.scope import Scope
 from alma.model.workspace import User
-from alma.storage.base import StorageBackend, Transaction
+from alma.storage.base import Backlog, StorageBackend, Transaction
 from alma.storage.transactional import Change
 from alma.testing import builders as make
 from alma.testing.builders import EVERYWHERE, SHOP, Oops
@@ -241,6 +241,92 @@ class OutboxContract:
         storage.drop_projection("index")
         storage.save(make.a_heuristic())
         assert storage.pending("index") == []
+
+    def test_a_new_mark_is_not_taken_for_an_older_one_of_the_same_record(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        slow = storage.claim("index", lease_seconds=0)
+        assert storage.acknowledge(storage.claim("index")) == 1
+        storage.update(Heuristic, heuristic.id, {"confidence": 1.0}, SHOP)
+        assert storage.acknowledge(slow) == 0
+        assert len(storage.pending("index")) == 1
+
+    def test_a_worker_that_was_overtaken_marks_its_records_again(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        slow = storage.claim("index", lease_seconds=0)
+        storage.update(Heuristic, heuristic.id, {"confidence": 1.0}, SHOP)
+        assert storage.acknowledge(storage.claim("index")) == 1
+        assert storage.acknowledge(slow, again=False) == 0
+        assert storage.pending("index") == []
+        assert storage.acknowledge(slow) == 0
+        assert [mark.record_id for mark in storage.claim("index")] == [heuristic.id]
+
+    def test_a_worker_that_was_overtaken_does_not_clear_the_mark_in_work(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        heuristic = make.a_heuristic()
+        storage.save(heuristic)
+        slow = storage.claim("index", lease_seconds=0)
+        storage.update(Heuristic, heuristic.id, {"confidence": 1.0}, SHOP)
+        working = storage.claim("index")
+        assert storage.acknowledge(slow) == 0
+        assert storage.claim("index") == []
+        assert storage.acknowledge(working) == 0
+        assert storage.acknowledge(storage.claim("index")) == 1
+
+    def test_released_marks_are_as_they_were(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.save_many([make.a_heuristic() for _ in range(2)])
+        before = storage.pending("index")
+        storage.release(storage.claim("index"))
+        assert storage.pending("index") == before
+
+    def test_a_failed_mark_waits_for_its_pause(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.save(make.a_heuristic())
+        (mark,) = storage.claim("index")
+        storage.fail(mark, "slow down", pause_seconds=3600)
+        assert storage.claim("index") == []
+        assert [(each.attempts, each.parked) for each in storage.pending("index")] == [(1, False)]
+
+    def test_an_acknowledgement_marks_nothing_for_a_dropped_projection(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.save(make.a_heuristic())
+        claimed = storage.claim("index")
+        storage.drop_projection("index")
+        assert storage.acknowledge(claimed) == 0
+        assert storage.pending("index") == []
+
+    def test_the_backlog_is_counted(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.register_projection("other", [Memory, Heuristic])
+        assert storage.projections() == {"index": ("heuristic",), "other": ("heuristic", "memory")}
+        assert storage.backlog("index") == Backlog()
+        one, other = make.a_heuristic(), make.a_heuristic()
+        storage.save(one)
+        storage.save(other)
+        (mark,) = storage.claim("index", limit=1)
+        storage.fail(mark, "refused", park_after=1)
+        with storage.snapshot() as tx:
+            backlog = tx.backlog("index")
+            assert (backlog.pending, backlog.parked) == (2, 1)
+            assert backlog.oldest == storage.pending("index")[1].marked_at
+            marks = tx.marks_of("index", "heuristic", [one.id, other.id, "another"])
+            assert {each.record_id: each.parked for each in marks} == {one.id: True, other.id: False}
+            assert tx.can_claim("index")
+        assert len(storage.claim("index")) == 1
+        with storage.snapshot() as tx:
+            assert not tx.can_claim("index")
+
+    def test_one_projection_alone_is_marked(self, storage: StorageBackend) -> None:
+        storage.register_projection("index", [Heuristic])
+        storage.register_projection("other", [Heuristic])
+        with storage.transaction() as tx:
+            tx.mark_again("index", "heuristic", ["a", "b", "a"])
+        assert [mark.record_id for mark in storage.pending("index")] == ["a", "b"]
+        assert storage.pending("other") == []
 
 
 class TellingContract:

@@ -1,0 +1,88 @@
+"""Create the engines beside the store that a configuration names: their projections, and the vector index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from alma.bootstrap.providers import construct
+from alma.bootstrap.stores import open_vector_index
+from alma.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from alma.config.settings import Settings
+    from alma.embeddings.base import EmbeddingProvider
+    from alma.storage.base import StorageBackend
+    from alma.sync.projection import Projection
+    from alma.vectors.base import VectorIndex
+
+
+class _Engine(NamedTuple):
+    """A projection class (module:name), and its constructor options; None where the engine is not configured."""
+
+    target: str
+    options: Callable[[Settings, StorageBackend, EmbeddingProvider], Mapping[str, Any] | None]
+
+
+def _qdrant_options(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> dict[str, Any] | None:
+    return None if settings.qdrant is None else settings.qdrant.model_dump(exclude_none=True)
+
+
+def _neo4j_options(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> dict[str, Any] | None:
+    return None if settings.neo4j is None else settings.neo4j.model_dump(exclude_none=True)
+
+
+def _redis_options(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> dict[str, Any] | None:
+    chosen = settings.redis
+    if chosen is None or not chosen.projection:
+        return None
+    ttls = {"query_results": settings.retrieval.cache_ttl_seconds, **chosen.ttl_seconds}
+    return {"url": chosen.url, "prefix": chosen.prefix, "ttl_seconds": ttls}
+
+
+_ENGINES = {
+    "qdrant": _Engine("alma.vectors.qdrant:QdrantProjection", _qdrant_options),
+    "neo4j": _Engine("alma.graph.neo4j_projection:Neo4jProjection", _neo4j_options),
+    "redis": _Engine("alma.cache.redis_patterns:RedisProjection", _redis_options),
+}
+
+
+def open_projections(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> list[Projection]:
+    """The projections of the configured engines.
+
+    Nothing is connected here: an engine that is down makes its projection lag, and the store works without it.
+    """
+    with ExitStack() as opened:
+        projections = [
+            opened.enter_context(_created(name, engine.target, options))
+            for name, engine in _ENGINES.items()
+            if (options := engine.options(settings, storage, embedder)) is not None
+        ]
+        opened.pop_all()
+    return projections
+
+
+def _created(name: str, target: str, options: Mapping[str, Any]) -> Projection:
+    module, _, cls = target.partition(":")
+    made: Projection = construct(getattr(import_module(module), cls), f"the {name} projection", options)
+    return made
+
+
+def vector_index_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> VectorIndex:
+    """The configured vector index."""
+    if settings.vectors != "qdrant":
+        return open_vector_index(storage, choice=settings.vectors)
+    options = _qdrant_options(settings, storage, embedder)
+    if options is None:
+        raise ConfigurationError("vectors is qdrant, but qdrant.url is missing; add it")
+    cls = import_module("alma.vectors.qdrant").QdrantIndex
+    made: VectorIndex = construct(cls, "the qdrant index", {"storage": storage, **options})
+    return made
+
+
+def require_graph(settings: Settings) -> None:
+    """Raise ConfigurationError if the graph is in a server that is not configured."""
+    if settings.graph == "neo4j" and settings.neo4j is None:
+        raise ConfigurationError("graph is neo4j, but neo4j.uri is missing; add it")

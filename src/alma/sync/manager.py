@@ -1,0 +1,280 @@
+"""DataSyncManager: run, verify, repair and rebuild the engines beside a store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING
+
+from alma import clock
+from alma.closeable import Closeable
+from alma.errors import NotFoundError, StorageError, ValidationError
+from alma.model.kinds import kind_named
+from alma.model.record import Record
+from alma.storage.base import Mark, StorageBackend, Transaction, checked_storage
+from alma.storage.document import timestamp_of, timestamp_text
+from alma.sync.options import RelayOptions
+from alma.sync.projection import Projection
+from alma.sync.reading import EVERYWHERE, changes_of
+from alma.sync.rebuilding import BY, Progress, progress_of, read_note, rebuild_of, register, write_note
+from alma.sync.relay import Batch, Relay
+from alma.sync.results import (
+    ConsistencyIssue,
+    EngineReport,
+    EngineStatus,
+    EngineSync,
+    Ran,
+    RepairResult,
+    SyncResult,
+    ValidationReport,
+    Verified,
+)
+from alma.sync.verification import still_differs, verify_engine
+
+if TYPE_CHECKING:
+    from alma.sync.background import Relays
+
+OnProgress = Callable[[str, Progress], object]
+
+# Registered by webhooks, which deliver their own marks.
+_OTHERS = "webhook."
+
+
+def _ignore(engine: str, progress: Progress) -> None: ...
+
+
+class DataSyncManager(Closeable):
+    """Keeps the engines beside a store (Qdrant, Neo4j, Redis) equal to it.
+
+    The store is the system of record: every committed change leaves a mark in its outbox, from where `run`, or the
+    relays of a service, carry it to the engines. An engine that is down makes nothing fail; it catches up afterwards.
+    """
+
+    def __init__(
+        self,
+        storage: StorageBackend,
+        projections: Iterable[Projection] = (),
+        options: RelayOptions | None = None,
+    ) -> None:
+        self.storage = checked_storage("sync", storage)
+        self.projections = tuple(projections)
+        for each in self.projections:
+            if not isinstance(each, Projection):
+                raise ValidationError("sync", "projections", each, "must be projections, as alma.sync.Projection")
+        self.options = options or RelayOptions()
+        self._relays: Relays | None = None
+
+    # ------------------------------------------------------------------ relays
+
+    def start(self) -> None:
+        """Keep the engines up to date in the background, until `stop` or `close`; services do so."""
+        if self._relays is None and self.projections:
+            from alma.sync.background import Relays
+
+            self._relays = Relays(self.storage, self.projections, self.options)
+            self._relays.start()
+
+    def stop(self) -> None:
+        """Stop what `start` started; what is left waits for the next run."""
+        relays, self._relays = self._relays, None
+        if relays is not None:
+            relays.close()
+
+    def close(self) -> None:
+        """Stop, and close the connections to the engines; the store stays open."""
+        self.stop()
+        for each in self.projections:
+            each.close()
+
+    def run(
+        self,
+        engine: str | None = None,
+        on_progress: OnProgress = _ignore,
+        until: Callable[[], bool] = bool,
+    ) -> list[Ran]:
+        """Carry what waits to the engines; one that does not answer is reported and does not keep the others."""
+        return [self._run(each, on_progress, until) for each in self._chosen(engine)]
+
+    def _run(self, projection: Projection, on_progress: OnProgress, until: Callable[[], bool]) -> Ran:
+        relay, done, problem = Relay(self.storage, projection, self.options), Batch(), None
+
+        def count(batch: Batch) -> None:
+            nonlocal done
+            done = Batch(done.applied + batch.applied, done.failed + batch.failed)
+            on_progress(projection.name, relay.progress())
+
+        try:
+            relay.run(count, until)
+        except StorageError as exc:
+            problem = str(exc)
+        left = self.storage.backlog(projection.name)
+        return Ran(projection.name, done.applied, done.failed, left.pending - left.parked, left.parked, problem)
+
+    def rebuild(self, engine: str, on_progress: Callable[[Progress], object] = lambda _: None) -> Batch:
+        """Drop everything an engine has of this store and make it anew, while others read and write.
+
+        An interrupted rebuild is continued by the next run.
+        """
+        return Relay(self.storage, self._named(engine), self.options).rebuild(on_progress)
+
+    def retry_parked(self, engine: str | None = None) -> int:
+        """Let parked records be tried again; returns how many."""
+        return sum(self.storage.unpark(each.name) for each in self._chosen(engine))
+
+    def drop(self, engine: str) -> None:
+        """Forget an engine: no changes are marked for it any more. What it holds is left as it is."""
+        if engine not in self.storage.projections():
+            raise NotFoundError("engine", engine)
+
+        def forget(tx: Transaction) -> None:
+            tx.drop_projection(engine)
+            for what in ("rebuild", "verified"):
+                write_note(tx, engine, what, None)
+
+        self.storage.write(forget, BY)
+
+    # ------------------------------------------------------------------ status
+
+    def status(self, *, ping: bool = True) -> list[EngineStatus]:
+        """Every engine of the configuration, and those registered in the store that this configuration lacks."""
+        with self.storage.snapshot() as tx:
+            known = {each.name: each for each in self.projections}
+            others = [name for name in tx.projections() if name not in known and not name.startswith(_OTHERS)]
+            found = [_status(tx, name, known.get(name)) for name in (*known, *others)]
+        if not ping:
+            return found
+        return [replace(each, problem=_problem(known.get(each.engine))) for each in found]
+
+    # ------------------------------------------------------------------ consistency
+
+    def sync_memory_across_storages(self, memory_id: str) -> SyncResult:
+        """Bring one record to every engine that follows its kind now, whatever waits before it."""
+        found = self._find(memory_id)
+        cls = found or next(iter(self._kinds()), None)
+        engines = tuple(
+            self._sync(each, each_cls, memory_id)
+            for each in self.projections
+            for each_cls in each.kinds
+            if each_cls is cls or found is None
+        )
+        return SyncResult(memory_id, None if found is None else found.spec.kind, found is not None, engines)
+
+    def validate_data_integrity(
+        self, engine: str | None = None, on_page: Callable[[int], object] = lambda _: None
+    ) -> ValidationReport:
+        """Compare every entry of the engines with the store: missing, stale, orphaned and corrupted ones are issues."""
+        reports = tuple(verify_engine(self.storage, each, on_page) for each in self._chosen(engine))
+        report = ValidationReport(clock.now(), reports)
+        self.storage.write(lambda tx: _note(tx, report), BY)
+        return report
+
+    def repair_inconsistencies(self, issues: Iterable[ConsistencyIssue]) -> RepairResult:
+        """Bring the current state of these records to their engines, and verify them again."""
+        given = sorted(issues, key=attrgetter("engine", "kind", "record_id"))
+        results = [self._repair(name, list(found)) for name, found in groupby(given, attrgetter("engine"))]
+        return RepairResult(
+            tuple(issue for result in results for issue in result.repaired),
+            tuple(issue for result in results for issue in result.remaining),
+            {name: problem for result in results for name, problem in result.problems.items()},
+        )
+
+    def _repair(self, engine: str, issues: list[ConsistencyIssue]) -> RepairResult:
+        projection = self._named(engine)
+        self.storage.write(lambda tx: _mark(tx, issues), BY)
+        ran = self._run(projection, _ignore, bool)
+        if ran.problem is not None:
+            return RepairResult(remaining=tuple(issues), problems={engine: ran.problem})
+        left = {(each.kind, each.record_id): each for each in still_differs(self.storage, projection, issues)}
+        done = tuple(each for each in issues if (each.kind, each.record_id) not in left)
+        return RepairResult(done, tuple(left.values()))
+
+    # ------------------------------------------------------------------ one record
+
+    def _find(self, record_id: str) -> type[Record] | None:
+        with self.storage.snapshot() as tx:
+            return next((cls for cls in self._kinds() if tx.get(cls, record_id, EVERYWHERE) is not None), None)
+
+    def _kinds(self) -> list[type[Record]]:
+        return list(dict.fromkeys(cls for each in self.projections for cls in each.kinds))
+
+    def _sync(self, projection: Projection, cls: type[Record], record_id: str) -> EngineSync:
+        kind = cls.spec.kind
+        register(self.storage, projection)
+
+        def mark(tx: Transaction) -> list[Mark]:
+            tx.mark_again(projection.name, kind, [record_id])
+            return tx.marks_of(projection.name, kind, [record_id])
+
+        # The mark stays if this process dies between the engine's answer and the acknowledgement.
+        marks = self.storage.write(mark)
+        with self.storage.snapshot() as tx:
+            changes = changes_of(tx, projection, [(kind, record_id)])
+        try:
+            projection.prepare()
+            projection.apply(changes)
+        except (StorageError, ValidationError) as exc:
+            return EngineSync(projection.name, synced=False, problem=str(exc))
+        self.storage.acknowledge(marks)
+        return EngineSync(projection.name, synced=True)
+
+    # ------------------------------------------------------------------ names
+
+    def _chosen(self, engine: str | None) -> Sequence[Projection]:
+        return self.projections if engine is None else [self._named(engine)]
+
+    def _named(self, engine: str) -> Projection:
+        for each in self.projections:
+            if each.name == engine:
+                return each
+        known = ", ".join(each.name for each in self.projections) or "none"
+        raise ValidationError("sync", "engine", engine, f"must be one of the configured engines: {known}")
+
+
+def _problem(projection: Projection | None) -> str | None:
+    try:
+        if projection is not None:
+            projection.ping()
+    except StorageError as exc:
+        return str(exc)
+    return None
+
+
+def _status(tx: Transaction, name: str, projection: Projection | None) -> EngineStatus:
+    backlog, rebuild = tx.backlog(name), rebuild_of(tx, name)
+    parked = (mark.error for mark in tx.pending(name) if mark.parked) if backlog.parked else iter(())
+    return EngineStatus(
+        name,
+        projection is not None,
+        pending=backlog.pending - backlog.parked,
+        parked=backlog.parked,
+        parked_error=next(parked, None),
+        lag_seconds=0.0 if backlog.oldest is None else max(0.0, (clock.now() - backlog.oldest).total_seconds()),
+        rebuilding=None if projection is None or rebuild is None else progress_of(tx, projection),
+        verified=_verified(tx, name),
+    )
+
+
+def _verified(tx: Transaction, name: str) -> Verified | None:
+    noted = read_note(tx, name, "verified")
+    return None if noted is None else Verified(timestamp_of(noted["at"]), noted["is_consistent"], noted["issues"])
+
+
+def _note(tx: Transaction, report: ValidationReport) -> None:
+    for each in report.engines:
+        write_note(tx, each.engine, "verified", _noted(report, each))
+
+
+def _noted(report: ValidationReport, engine: EngineReport) -> dict[str, object]:
+    return {
+        "at": timestamp_text(report.verified_at),
+        "is_consistent": engine.is_consistent,
+        "issues": len(engine.issues),
+    }
+
+
+def _mark(tx: Transaction, issues: Iterable[ConsistencyIssue]) -> None:
+    for (engine, kind), found in groupby(issues, attrgetter("engine", "kind")):
+        kind_named(kind)
+        tx.mark_again(engine, kind, [each.record_id for each in found])

@@ -8,10 +8,10 @@ FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_
 # Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check test-fast lint types contracts tests coverage api walks bench bench-latency lock clean
+.PHONY: help run example test check test-fast lint types contracts tests test-neo4j coverage api walks bench bench-latency lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed-server ## set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
 	@exec $(BIN)/python -m alma.rest --port $(PORT)
@@ -39,6 +39,20 @@ contracts: $(VENV)/.installed-dev ## check which package may import which
 
 tests: $(VENV)/.installed-dev ## run all tests
 	$(PYTEST)
+
+NEO4J = $(VENV)/neo4j
+NEO4J_TESTS = tests/graph tests/contracts/test_graphs.py
+
+test-neo4j: $(VENV)/.installed-dev ## run the tests of graphs on a real Neo4j: of Maven's, or that of NEO4J_URI, whose data they delete
+	@[ -n "$$NEO4J_URI" ] || [ -d $(NEO4J)/jars ] || $(MAKE) --no-print-directory $(NEO4J)/jars
+	NEO4J_JARS=$$([ -n "$$NEO4J_URI" ] || echo $(NEO4J)/jars) $(BIN)/python -m pytest $(NEO4J_TESTS)
+
+$(NEO4J)/jars:
+	@command -v mvn >/dev/null || { echo "A Neo4j is fetched by Maven, which is missing: install it (apt-get install maven), or set NEO4J_URI."; exit 1; }
+	@rm -rf $(NEO4J)
+	@mvn --batch-mode --quiet --file tests/support/neo4j/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(NEO4J))/part \
+		|| { rm -rf $(NEO4J); echo "Maven cannot fetch Neo4j: reach its repository, or set NEO4J_URI."; exit 1; }
+	@mv $(NEO4J)/part $@
 
 coverage: $(VENV)/.installed-dev ## run all tests, measure which lines they run, and fail below 90 %
 	$(PYTEST) --cov --cov-report=term:skip-covered

@@ -89,6 +89,7 @@ def test_what_was_done_several_times_is_a_pattern_with_how_it_went(store: Storag
     assert layer.memory_ids == ("r0", "r1", "r2")
     (deployment,) = patterns(store, "deployment")
     assert (deployment.memory_ids, deployment.success_rate) == (("b1", "b2"), 0.5)
+    assert deployment.pattern_data_json["failed_ids"] == ["b2"]
 
 
 def test_a_practice_is_known_wherever_it_was_tried(store: StorageBackend) -> None:

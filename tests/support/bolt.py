@@ -1,10 +1,11 @@
-"""Runs a real server that speaks Bolt and Cypher, from the arcadedb-embedded wheel; or uses the Neo4j that is named."""
+"""Runs a real server that speaks Bolt and Cypher: of the arcadedb-embedded wheel, or the Neo4j that is named."""
 
 from __future__ import annotations
 
 import os
 import secrets
 import socket
+from pathlib import Path
 
 from tests.support.postgres import free_port
 from tests.support.waiting import WaitingProcess
@@ -13,14 +14,20 @@ READY_SECONDS = 120.0
 
 
 class BoltServer:
-    """A graph database on 127.0.0.1; with NEO4J_URI, NEO4J_USERNAME and NEO4J_PASSWORD set, that server instead."""
+    """A graph database on 127.0.0.1.
+
+    With NEO4J_JARS set, it is the Neo4j of the jar files in that folder; with NEO4J_URI, NEO4J_USERNAME and
+    NEO4J_PASSWORD set, the server there.
+    """
 
     def __init__(self) -> None:
+        self._jars = os.environ.get("NEO4J_JARS", "")
         self.uri = os.environ.get("NEO4J_URI", "")
         self.username = os.environ.get("NEO4J_USERNAME", "neo4j")
         self.password = os.environ.get("NEO4J_PASSWORD", "")
         self.database: str | None = os.environ.get("NEO4J_DATABASE")
-        self._process = WaitingProcess("the graph server", "bolt_process.py")
+        script = "neo4j_process.py" if self._jars else "bolt_process.py"
+        self._process = WaitingProcess("the graph server", script)
 
     def __enter__(self) -> BoltServer:
         if not self.uri:
@@ -31,9 +38,14 @@ class BoltServer:
         self._process.close()
 
     def _start(self) -> None:
-        port, self.username, self.password, self.database = _two_free_ports(), "root", secrets.token_urlsafe(12), "alma"
+        port, self.password = _two_free_ports(), secrets.token_urlsafe(12)
         self.uri = f"bolt://127.0.0.1:{port}"
-        arguments = (str(self._process.folder), str(port), self.password, self.database)
+        folder = str(self._process.folder)
+        if self._jars:
+            arguments = [str(Path(self._jars).resolve()), folder, str(port), self.password]
+        else:
+            self.username, self.database = "root", "alma"
+            arguments = [folder, str(port), self.password, self.database]
         self._process.start(*arguments, ready="ready", seconds=READY_SECONDS)
 
 

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from alma.errors import (
-    ConfigurationError,
-    ConflictError,
-    MissingDependencyError,
-    NotFoundError,
-    StorageError,
-    UniquenessError,
-)
+from alma.errors import NotFoundError, UniquenessError
 from alma.graph.base import (
     DEFAULT_PROJECT,
     Direction,
@@ -39,6 +31,7 @@ from alma.graph.base import (
     type_key,
     without_secrets,
 )
+from alma.graph.neo4j_server import GraphServer
 from alma.model.common import checked_name
 from alma.model.secret import Secret
 from alma.text.tokens import query_terms, terms
@@ -56,9 +49,6 @@ _CONSTRAINTS = tuple(
         ("alma_relationship_id", _GUARD_LABEL, "key"),
     )
 )
-Result = TypeVar("Result")
-Work = Callable[[Any], Result]
-_ATTEMPTS = 5
 
 
 class Neo4jGraph(GraphStore):
@@ -333,87 +323,3 @@ def _edge_type(relationship: Relationship) -> str:
     """The relation as an edge type; names without such a form become RELATED_TO with the relation as property."""
     name = re.sub(r"\W+", "_", type_key(relationship.relation_type)).upper()
     return name if _RELATION.fullmatch(name) else "RELATED_TO"
-
-
-class GraphServer:
-    """A database of a graph server; creates the constraints before the first use."""
-
-    def __init__(
-        self,
-        uri: str,
-        username: str,
-        password: str | Secret,
-        database: str | None,
-        timeout_seconds: float,
-        constraints: Sequence[str],
-    ) -> None:
-        try:
-            import neo4j
-        except ImportError as exc:
-            raise MissingDependencyError("neo4j", "neo4j") from exc
-        self._neo4j = neo4j
-        self._database = database
-        self._constraints = constraints
-        self._ready = False
-        secret = Secret(password)
-        try:
-            self._driver = neo4j.GraphDatabase.driver(
-                uri,
-                auth=(username, secret.reveal()) if username or secret else None,
-                connection_timeout=timeout_seconds,
-                connection_acquisition_timeout=timeout_seconds,
-                max_transaction_retry_time=timeout_seconds,
-            )
-        except (ValueError, neo4j.exceptions.ConfigurationError) as exc:
-            raise ConfigurationError(
-                f"the address of the graph must be like neo4j+s://host or bolt://host: {exc}"
-            ) from exc
-
-    def read(self, work: Work[Result]) -> Result:
-        with self._session() as session:
-            made: Result = session.execute_read(work)
-            return made
-
-    def write(self, work: Work[Result]) -> Result:
-        """Run a transaction, retried after a conflict with another writer."""
-        for _ in range(_ATTEMPTS - 1):
-            try:
-                return self._write_once(work)
-            except ConflictError as exc:
-                if isinstance(exc, UniquenessError):
-                    raise
-        return self._write_once(work)
-
-    def _write_once(self, work: Work[Result]) -> Result:
-        with self._session() as session:
-            made: Result = session.execute_write(work)
-            return made
-
-    @contextmanager
-    def _session(self) -> Iterator[Any]:
-        errors = self._neo4j.exceptions
-        try:
-            self._prepare()
-            with self._driver.session(database=self._database) as session:
-                yield session
-        except (errors.ConstraintError, errors.TransientError) as exc:
-            raise ConflictError(f"another writer changed the graph: {exc.message}") from exc
-        except errors.AuthError as exc:
-            raise ConfigurationError("the graph server refuses this username and password") from exc
-        except (errors.ServiceUnavailable, errors.SessionExpired) as exc:
-            raise StorageError(f"the graph server cannot be reached: {exc}") from exc
-        except (errors.Neo4jError, errors.DriverError) as exc:
-            raise StorageError(f"the graph server failed: {exc}") from exc
-
-    def _prepare(self) -> None:
-        """Create the unique constraints once."""
-        if self._ready:
-            return
-        with self._driver.session(database=self._database) as session:
-            for statement in self._constraints:
-                session.run(statement).consume()
-        self._ready = True
-
-    def close(self) -> None:
-        """Close the driver's connections."""
-        self._driver.close()

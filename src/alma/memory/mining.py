@@ -327,12 +327,14 @@ def _mined(
     key: str | None = None,
 ) -> Mined:
     ids = sorted({each for one in occurrences for each in one.memory_ids})
+    worked = {each for one in occurrences if one.worked for each in one.memory_ids}
+    failed = [each for each in ids if each not in worked]
     return Mined(
         pattern_type,
         key or occurrences[0].memory.id,
         name,
         description,
-        data,
+        {**data, "failed_ids": failed} if failed else data,
         round(sum(each.worked for each in occurrences) / len(occurrences), 4),
         len(occurrences),
         tuple(ids),

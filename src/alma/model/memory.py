@@ -174,6 +174,7 @@ class MemoryAccess(Record):
 @record(
     "memory_relationship",
     table="memory_relationships",
+    postgres_table="alma_memory_relationships",
     versioned=True,
     unique=(Unique("unique_memory_relationship", ("from_memory_id", "to_memory_id", "relationship_type")),),
     distinct=(("from_memory_id", "to_memory_id"),),

@@ -72,6 +72,7 @@ class Project(Record):
 @record(
     "session",
     table="sessions",
+    postgres_table="alma_sessions",
     indexes=(
         Index("idx_sessions_user_active", ("user_id", "last_active_at"), where="is_active IS TRUE"),
         Index("idx_active_sessions", ("user_id", "last_active_at DESC"), where="is_active IS TRUE"),
@@ -293,6 +294,7 @@ class ProgressLog(Record):
 @record(
     "agent_state",
     table="agent_states",
+    postgres_table="alma_agent_states",
     unique=(Unique("unique_agent_session", ("agent_id", "session_id"), nulls_equal=True),),
     indexes=(
         Index("idx_agent_states_agent_id", ("agent_id",)),

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
-from alma.errors import ConfigurationError, MissingDependencyError, UnsupportedOperation
+from alma.errors import ConfigurationError, MissingDependencyError, StorageError, UnsupportedOperation
 from alma.model.record import Record
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
 from alma.storage.records import USUAL_DIMENSIONS, described
@@ -33,6 +34,7 @@ try:
         translated,
         tune_index_scans,
     )
+    from alma.storage.postgres.sql_writes import index_due_words
     from alma.storage.postgres.types import register_values, register_vectors
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
@@ -57,6 +59,7 @@ _LONGEST_INDEXED_VECTOR = 2_000
 _BEGIN_WRITING = b"BEGIN"
 _BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SHOWN}".encode()
 _LONGEST_SCHEMA_BYTES = 63
+_LOOKS_FOR_WORDS_EVERY_SECONDS = 60.0
 
 
 class PostgreSQLStorage(StorageBackend):
@@ -113,6 +116,7 @@ class PostgreSQLStorage(StorageBackend):
         self._dialect = Dialect("postgresql")
         self._cache = StoreCache("postgresql")
         self._identity: str | None = None
+        self._looked_for_words_at = time.monotonic()
         self._prepare(conninfo)
         self._make_pool = partial(connected_pool, conninfo, max(1, pool_size), self._configure)
         with translated():
@@ -133,6 +137,7 @@ class PostgreSQLStorage(StorageBackend):
             PostgresMigrator(connection, self.schema).migrate()
             make_missing(connection, self.schema)
             self._native = prepare_vector_column(connection, self.schema)
+            index_due_words(connection)
         if not self._native:
             _log.warning(_WITHOUT_PGVECTOR)
 
@@ -182,6 +187,20 @@ class PostgreSQLStorage(StorageBackend):
                 raise
             finally:
                 backend.close()
+        if write:
+            self._look_for_due_words()
+
+    def _look_for_due_words(self) -> None:
+        """Now and then index what SQL wrote meanwhile."""
+        moment = time.monotonic()
+        if moment - self._looked_for_words_at < _LOOKS_FOR_WORDS_EVERY_SECONDS:
+            return
+        self._looked_for_words_at = moment
+        try:
+            with self.connection() as connection:
+                index_due_words(connection)
+        except StorageError:
+            _log.warning("words of records that SQL wrote could not be indexed", exc_info=True)
 
     @contextmanager
     def _started(self, first: bytes) -> Iterator[tuple[Connection, str | None]]:

@@ -343,12 +343,13 @@ class Migrator(ABC):
 
 
 def statements(sql: str) -> Iterator[str]:
-    """The single statements of a migration; a statement ends with a semicolon at the end of a line."""
+    """The single statements of a migration; one ends with a semicolon at the end of a line, outside of a $$ body."""
     lines: list[str] = []
     for line in sql.splitlines():
         lines.append(line)
-        if line.rstrip().endswith(";"):
-            yield "\n".join(lines)
+        text = "\n".join(lines)
+        if line.rstrip().endswith(";") and text.count("$$") % 2 == 0:
+            yield text
             lines = []
     if any(line.strip() for line in lines):
         yield "\n".join(lines)

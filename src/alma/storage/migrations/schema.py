@@ -39,6 +39,8 @@ def _postgres_types() -> dict[FieldType, sa.types.TypeEngine[Any]]:
     }
 
 
+# Numbers under which the Orchestrator's clients know rows of ours, on PostgreSQL.
+_NUMBERS = {"memory_relationship": "relationship_id", "agent_state": "state_id"}
 _EMPTY_JSON = {FieldType.JSON: "'{}'", FieldType.STRINGS: "'[]'"}
 
 
@@ -57,6 +59,8 @@ class Schema:
         self.projections = self._projections_table()
         self.outbox = self._outbox_table()
         self.audit_chains = self._audit_chains_table()
+        if dialect == "postgresql":
+            self._words_due_table()
 
     def column_type(self, field_type: FieldType) -> sa.types.TypeEngine[Any]:
         return self._types[field_type]
@@ -72,7 +76,12 @@ class Schema:
         if self.dialect == "postgresql" and spec.text:
             owners = sa.text(f"({self.names.owners(spec)})")
             sa.Index(f"idx_{spec.table}_content_fts", table.c.search, owners, postgresql_using="gin")
+        if (number := self._number(spec)) is not None:
+            sa.Index(f"uq_{spec.table}_{number}", table.c[number], unique=True)
         return table
+
+    def _number(self, spec: RecordSpec) -> str | None:
+        return _NUMBERS.get(spec.kind) if self.dialect == "postgresql" else None
 
     def _columns(self, spec: RecordSpec) -> Iterator[sa.Column[Any]]:
         # An explicit rowid: VACUUM may renumber an implicit one, and the full-text table points at it.
@@ -94,6 +103,8 @@ class Schema:
 
             yield sa.Column("search", TSVECTOR())
             yield sa.Column("search_length", sa.Integer(), nullable=False, server_default=sa.text("0"))
+        if (number := self._number(spec)) is not None:
+            yield sa.Column(number, sa.BigInteger(), sa.Identity(), nullable=False)
 
     def _key_column(self, spec: RecordSpec, field: FieldSpec, *, primary: bool) -> sa.Column[Any]:
         if spec.numbered and self.dialect == "postgresql":
@@ -242,6 +253,12 @@ class Schema:
             sa.Column("hash", text, nullable=False, server_default=sa.text("''")),
             sa.Column("unchained", number, nullable=False, server_default=sa.text("0")),
         )
+
+    def _words_due_table(self) -> None:
+        """Records that SQL has written, whose words are indexed anew by the tokenizer of the records."""
+        text = self.column_type(FieldType.TEXT)
+        columns = (sa.Column(name, text, primary_key=True, nullable=False) for name in ("kind", "record_id"))
+        sa.Table(self.names.words_due, self.metadata, *columns)
 
     def _identity(self) -> tuple[sa.Identity, ...]:
         return () if self.dialect == "sqlite" else (sa.Identity(),)

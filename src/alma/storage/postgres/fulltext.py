@@ -87,18 +87,33 @@ def index_everything(connection: Any) -> None:
 
 def index_all_of(connection: Any, spec: RecordSpec) -> None:
     """Write what every record of a kind is found by anew."""
+    with connection.cursor(name="alma_words") as reader:
+        reader.itersize = _BATCH
+        reader.execute(_reading(spec))
+        while batch := reader.fetchmany(_BATCH):
+            _write(connection, spec, batch)
+
+
+def index_some_of(connection: Any, spec: RecordSpec, keys: Sequence[str]) -> None:
+    """Write what these records of a kind are found by anew."""
+    of_these = f"{_reading(spec)} WHERE {spec.key} = ANY(%s) ORDER BY {spec.key} FOR UPDATE"
+    _write(connection, spec, connection.execute(of_these, [list(keys)]).fetchall())
+
+
+def _reading(spec: RecordSpec) -> str:
     tags = f"ARRAY(SELECT tag FROM {Names.tags} WHERE memory_id = {spec.postgres_table}.{spec.key})"
     read = ", ".join((spec.key, "ARRAY[]::text[]" if spec.tags_field is None else tags, *spec.text))
+    return f"SELECT {read} FROM {spec.postgres_table}"
+
+
+def _write(connection: Any, spec: RecordSpec, rows: Sequence[tuple[Any, ...]]) -> None:
     changes = ", ".join(f"{name} = %s" for name in COLUMNS)
-    with connection.cursor(name="alma_words") as reader, connection.cursor() as writer:
-        reader.itersize = _BATCH
-        reader.execute(f"SELECT {read} FROM {spec.postgres_table}")
-        while batch := reader.fetchmany(_BATCH):
-            texts = [(key, tags, "\n".join(filter(None, parts))) for key, tags, *parts in batch]
-            writer.executemany(
-                f"UPDATE {spec.postgres_table} SET {changes} WHERE {spec.key} = %s",
-                [(*_columns_of(text, tags), key) for key, tags, text in texts],
-            )
+    texts = [(key, tags, "\n".join(filter(None, parts))) for key, tags, *parts in rows]
+    with connection.cursor() as writer:
+        writer.executemany(
+            f"UPDATE {spec.postgres_table} SET {changes} WHERE {spec.key} = %s",
+            [(*_columns_of(text, tags), key) for key, tags, text in texts],
+        )
 
 
 def quoted(word: str) -> str:

@@ -14,6 +14,7 @@ from alma.errors import MigrationError
 from alma.storage.migrations.base import HISTORY_TABLE, Applied, Migration, Migrator, statements
 from alma.storage.postgres.fulltext import index_everything
 from alma.storage.postgres.pools import SCHEMA_LOCK
+from alma.storage.postgres.sql_writes import keep_sql_writes, keep_sql_writes_of_vectors
 
 _CREATE_HISTORY = (
     f"CREATE TABLE IF NOT EXISTS {HISTORY_TABLE} (version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
@@ -80,6 +81,7 @@ class PostgresMigrator(Migrator):
     def _steps(self) -> Mapping[str, Callable[[], None]]:
         return {
             "index_words": partial(index_everything, self._connection),
+            "keep_sql_writes": partial(keep_sql_writes, self._connection),
         }
 
     def _has_table(self, name: str) -> bool:
@@ -101,6 +103,7 @@ def prepare_vector_column(connection: psycopg.Connection[Any], schema: str) -> b
             connection.execute(f"ALTER TABLE alma_embeddings ADD COLUMN embedding {column} NOT NULL".encode())
         if not _has_embeddings_view(connection, schema):
             connection.execute(_EMBEDDINGS_VIEW)
+        keep_sql_writes_of_vectors(connection)
     return _vector_column(connection, schema) == "vector"
 
 

@@ -12,6 +12,7 @@ from psycopg import sql
 
 from alma import clock
 from alma.errors import ConfigurationError, ValidationError
+from alma.storage.postgres.sql_writes import keep_sql_writes
 from alma.storage.postgres.views import ORCHESTRATOR_VIEWS
 
 PARTITIONED = ("memories", "audit_log")
@@ -88,6 +89,7 @@ def _split(connection: psycopg.Connection[Any], table: str) -> None:
         connection.execute(definition.encode())
     for view in views:
         connection.execute(ORCHESTRATOR_VIEWS[view].encode())
+    keep_sql_writes(connection)
 
 
 def _keep_numbering(connection: psycopg.Connection[Any], table: str) -> None:

@@ -60,6 +60,8 @@ def set_session(connection: psycopg.Connection[Any], schema: str) -> None:
     """Whose tables are meant, and how every connection of ours is set."""
     connection.execute(_SET_PATH, [schema])
     connection.execute("SET TIME ZONE 'UTC'")
+    # What the triggers do for rows that SQL writes is done here already.
+    connection.execute("SET alma.writer = 'on'")
     # Every statement is short: compiling one, or starting a process to share it with, takes longer than to run it.
     connection.execute("SET jit = off")
     connection.execute("SET max_parallel_workers_per_gather = 0")

@@ -36,6 +36,8 @@ class Names:
         self.projections = f"{prefix}projections"
         self.outbox = f"{prefix}outbox"
         self.audit_chains = f"{prefix}audit_chains"
+        # On PostgreSQL alone.
+        self.words_due = f"{prefix}words_due"
 
     def table(self, spec: RecordSpec) -> str:
         """The table of a kind."""
@@ -57,6 +59,8 @@ class Names:
         """Every table but those that SQLite's full text needs."""
         yield from (self.table(cls.spec) for cls in KINDS)
         yield from (self.tags, self.embeddings, self.models, self.projections, self.outbox, self.audit_chains)
+        if self.dialect == "postgresql":
+            yield self.words_due
 
     def parameter(self, name: str) -> str:
         """A named value as the driver wants it written."""

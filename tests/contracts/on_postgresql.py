@@ -40,6 +40,7 @@ def emptied_afterwards(dsn: str, schema: str = "public") -> Iterator[StorageBack
     with PostgreSQLStorage.from_dsn(dsn, embedding_dim=DIMS, pool_size=6, schema=schema) as store:
         yield store
     with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("SET alma.writer = 'on'")
         tables = connection.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
         for (table,) in tables:
             if table not in ("schema_migrations", "system_config"):

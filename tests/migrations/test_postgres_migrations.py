@@ -99,7 +99,7 @@ def test_changed_and_newer_schemas_are_clear_errors(
 
 def test_tables_of_another_memory_system_are_left_alone(postgres_dsn: str, connection: psycopg.Connection[Any]) -> None:
     connection.execute("CREATE TABLE alma_heuristics (id text)")
-    with pytest.raises(MigrationError, match="another memory system"):
+    with pytest.raises(MigrationError, match="another program"):
         PostgreSQLStorage.from_dsn(postgres_dsn)
     with PostgreSQLStorage.from_dsn(postgres_dsn, schema="alma") as store:
         assert store.count(Memory, EVERYWHERE) == 0

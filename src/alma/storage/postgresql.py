@@ -22,6 +22,7 @@ try:
     from psycopg import sql
     from psycopg_pool import ConnectionPool
 
+    from alma.storage.postgres import legacy
     from alma.storage.postgres.backend import PostgresBackend
     from alma.storage.postgres.connection import Connection
     from alma.storage.postgres.fulltext import make_missing
@@ -134,12 +135,30 @@ class PostgreSQLStorage(StorageBackend):
 
     def _prepare(self, conninfo: str) -> None:
         with administration(conninfo, self.schema) as connection:
-            PostgresMigrator(connection, self.schema).migrate()
+            PostgresMigrator(connection, self.schema, adopt=partial(self._adopt, connection)).migrate()
             make_missing(connection, self.schema)
             self._native = prepare_vector_column(connection, self.schema)
             index_due_words(connection)
         if not self._native:
             _log.warning(_WITHOUT_PGVECTOR)
+
+    def _adopt(self, connection: Connection, older: str) -> None:
+        """Take over what alma-memory left in another schema, in the transaction of the migration."""
+        self._native = prepare_vector_column(connection, self.schema)
+        self._configure(connection)
+        legacy.adopt(connection, self._backend_on(connection, None, write=True), older)
+
+    def _backend_on(self, connection: Connection, shown: str | None, *, write: bool) -> PostgresBackend:
+        return PostgresBackend(
+            connection,
+            shown,
+            self._dialect,
+            self._cache,
+            self.embedding_dim,
+            self.embedding_model,
+            writable=write,
+            native=self._native,
+        )
 
     def _configure(self, connection: Connection) -> None:
         # A server that was put back to an earlier time numbers its states anew, and is reached by new connections.
@@ -170,16 +189,7 @@ class PostgreSQLStorage(StorageBackend):
     def _begin(self, *, write: bool) -> Iterator[PostgresBackend]:
         begin = _BEGIN_WRITING if write else _BEGIN_READING
         with translated(), self._started(begin) as (connection, shown), ended(connection):
-            backend = PostgresBackend(
-                connection,
-                shown,
-                self._dialect,
-                self._cache,
-                self.embedding_dim,
-                self.embedding_model,
-                writable=write,
-                native=self._native,
-            )
+            backend = self._backend_on(connection, shown, write=write)
             try:
                 yield backend
             except BaseException:

@@ -10,8 +10,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from alma.errors import MigrationError
 from alma.storage.migrations.base import HISTORY_TABLE, Applied, Migration, Migrator, statements
+from alma.storage.postgres import legacy
 from alma.storage.postgres.fulltext import index_everything
 from alma.storage.postgres.pools import SCHEMA_LOCK
 from alma.storage.postgres.sql_writes import keep_sql_writes, keep_sql_writes_of_vectors
@@ -32,11 +32,18 @@ class PostgresMigrator(Migrator):
     """Migrates the schema that a connection's search path leads to."""
 
     def __init__(
-        self, connection: psycopg.Connection[Any], schema: str, migrations: Sequence[Migration] | None = None
+        self,
+        connection: psycopg.Connection[Any],
+        schema: str,
+        migrations: Sequence[Migration] | None = None,
+        adopt: Callable[[str], None] | None = None,
     ) -> None:
         super().__init__("postgresql", migrations)
         self._connection = connection
         self._schema = schema
+        self._adopt = adopt
+        # The schema of the tables that alma-memory made.
+        self._older: str | None = None
 
     @property
     def target(self) -> str:
@@ -58,11 +65,8 @@ class PostgresMigrator(Migrator):
 
     def _before_change(self) -> None:
         self._connection.execute(sql.SQL("CREATE SCHEMA IF NOT EXISTS {}").format(sql.Identifier(self._schema)))
-        if not self._has_table(HISTORY_TABLE) and self._has_table("alma_heuristics"):
-            raise MigrationError(
-                f"{self.target} holds tables of another memory system (alma_heuristics without {HISTORY_TABLE}): "
-                f"give ALMA a schema of its own with schema='…'"
-            )
+        if not self._has_table(HISTORY_TABLE):
+            self._older = legacy.set_aside(self._connection, self._schema)
         self._connection.execute(_CREATE_HISTORY)
 
     def _apply(self, migration: Migration) -> None:
@@ -83,6 +87,10 @@ class PostgresMigrator(Migrator):
             "index_words": partial(index_everything, self._connection),
             "keep_sql_writes": partial(keep_sql_writes, self._connection),
         }
+
+    def _after_change(self) -> None:
+        if self._older is not None and self._adopt is not None:
+            self._adopt(self._older)
 
     def _has_table(self, name: str) -> bool:
         found = self._connection.execute(

@@ -49,9 +49,9 @@ def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], N
 
 
 @contextmanager
-def administration(conninfo: str, schema: str) -> Iterator[psycopg.Connection[Any]]:
+def administration(conninfo: str, schema: str) -> Iterator[Connection]:
     """A separate connection, outside every pool, for changing a schema."""
-    with translated(), psycopg.connect(_readable(conninfo), autocommit=True) as connection:
+    with translated(), Connection.connect(_readable(conninfo), autocommit=True) as connection:
         set_session(connection, schema)
         yield connection
 

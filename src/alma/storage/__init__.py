@@ -1,4 +1,4 @@
-"""The system of record: one contract, several stores that keep it; each name is loaded when it is first used."""
+"""The system of record: a storage contract and its implementations; each name is loaded on first use."""
 
 from __future__ import annotations
 

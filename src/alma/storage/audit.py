@@ -1,10 +1,10 @@
 """Audit events and their hash chain: each one's hash covers the event and the hash before it.
 
-A store has one chain for each writer that it ever had at the same time, so that none waits for another. The head of a
-chain is stored separately: cutting off the end of the log leaves a head that leads nowhere.
+A store has as many chains as it ever had concurrent writers, so that writers do not wait for each other. The head of a
+chain is stored separately, so that a truncated log is detected.
 
-The hash covers a digest of an event's details and error message. So these can be erased together with the memory that
-they quote: the digest takes their place, and the chain still verifies.
+The hash covers a digest of an event's details and error message. So they can be erased together with the memory that
+they quote: the digest replaces them, and the chain still verifies.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=
 
 
 class ChainHead(NamedTuple):
-    """The end of a chain: how many events it has and the last one's hash, empty while there is none.
-
-    `unchained` is how many events the store had before it kept chains; the first chain remembers it.
+    """The end of a chain: its number of events and the last hash, empty without events. `unchained` is the number of
+    events from before the store had chains, kept by the first chain.
     """
 
     chain: int
@@ -43,23 +42,23 @@ class ChainHead(NamedTuple):
 
 
 class ChainTable(ABC):
-    """The heads inside one transaction."""
+    """The chain heads, inside one transaction."""
 
     @abstractmethod
     def take(self) -> ChainHead:
-        """A head that no other transaction is moving, and none can until this one ends."""
+        """Lock a head that no other transaction has locked, until the end of this one."""
 
     @abstractmethod
     def move(self, head: ChainHead) -> None:
-        """Store the new head of a chain that was taken."""
+        """Store the new head of a locked chain."""
 
     @abstractmethod
     def heads(self) -> list[ChainHead]:
-        """Every head there is, by number."""
+        """All heads, by number."""
 
 
 def chained(events: Iterable[Mapping[str, Any]], head: ChainHead) -> tuple[list[dict[str, Any]], ChainHead]:
-    """The values of events with their places behind the head, and the new head."""
+    """The values of events with their positions after the head, and the new head."""
     placed: list[dict[str, Any]] = []
     for values in events:
         head = following(head, statement(values))
@@ -74,12 +73,12 @@ def following(head: ChainHead, said: str) -> ChainHead:
 
 
 def digest(event: AuditEvent, before: str) -> str:
-    """The hash that an event at its place must have behind the hash before it."""
+    """The hash of an event, given the hash before it."""
     return _digest(statement(event.values()), event.chain, event.chain_position, before)
 
 
 def digest_before_erasure(event: AuditEvent, before: str) -> str:
-    """The hash that an event has which was written when the hash covered the details themselves."""
+    """The hash of an event from before hashes covered a digest of the details."""
     said = _encode(_what_is_said(event.values()))
     return _digest(said, event.chain, event.chain_position, before)
 
@@ -90,7 +89,7 @@ def seal(event: AuditEvent) -> str:
 
 
 def without_details(event: AuditEvent) -> AuditEvent:
-    """The event with digests in the place of its details and its error message."""
+    """The event with its details and error message replaced by digests."""
     said = _erasable(_what_is_said(event.values()))
     details = None if said[_DETAILS] is None else {_ERASED: said[_DETAILS]}
     error = None if said[_ERROR] is None else f"{_ERASED_TEXT}{said[_ERROR]}"
@@ -102,7 +101,7 @@ def _digest(said: str, chain: int | None, position: int | None, before: str) -> 
 
 
 def statement(values: Mapping[str, Any]) -> str:
-    """The hashed text of an event: the same before it was stored and after it was read back, from any store."""
+    """The hashed text of an event, the same before and after storing it in any store."""
     return _encode(_erasable(_what_is_said(values)))
 
 
@@ -115,7 +114,7 @@ def _what_is_said(values: Mapping[str, Any]) -> list[Any]:
 
 
 def _erasable(said: list[Any]) -> list[Any]:
-    """What is said with digests in the place of what can be erased; where it was erased, they are there already."""
+    """The erasable values replaced by their digests, unless they were replaced before."""
     details, error = said[_DETAILS], said[_ERROR]
     if details is not None:
         is_erased = isinstance(details, dict) and details.keys() == {_ERASED}
@@ -127,7 +126,7 @@ def _erasable(said: list[Any]) -> list[Any]:
 
 
 def _without_negative_zeros(value: Any) -> Any:
-    """JSONB keeps decimals, and those know no negative zero."""
+    """Replace negative zeros, which JSONB does not keep."""
     if isinstance(value, float):
         return value + 0.0
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""Backend: what a store must be able to do inside one transaction, and the values this takes and gives."""
+"""Backend: the primitives that a store implements inside one transaction, and their value types."""
 
 from __future__ import annotations
 
@@ -23,19 +23,20 @@ from alma.storage.traversal import Reached, Walk
 T = TypeVar("T", bound=Record)
 
 TEXT_LENGTH = "text length"
-"""What `values` takes beside fields: how long the searchable text is, in characters or bytes."""
+"""An additional field of `values`: the length of the searchable text in characters or bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hit(Generic[T]):
-    """A record a search found and how well it matches."""
+    """A search result: a record and its score."""
 
     record: T
     score: float
 
 
 class RecordVector(NamedTuple):
-    """One of a record's vectors: of which model, and whether its own (part 0) or that of a passage (1 and on)."""
+    """A vector of a record: its model and its part, which is 0 for the record's own vector and 1 and up for
+    passages."""
 
     record_id: str
     model: str
@@ -45,7 +46,7 @@ class RecordVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reads:
-    """How often a record was read, and when last."""
+    """The number of reads of a record, and the time of the last one."""
 
     count: int
     last: datetime
@@ -53,7 +54,7 @@ class Reads:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A parsed query that a backend can run as it is."""
+    """A parsed and scoped query."""
 
     spec: RecordSpec
     where: Predicate = EVERYTHING
@@ -64,11 +65,11 @@ class Query:
 
 
 class Backend(ABC):
-    """The primitives of one open transaction; every operation of `Transaction` is written on these.
+    """The primitives of one open transaction, on which `Transaction` implements every operation.
 
-    A backend trusts what it is given: predicates are parsed and bounded by a scope, vectors have the right length, and
-    whether the transaction may write was checked. The abstract methods are what a store must provide. The others have
-    a definition in terms of these, which a database may replace by a faster one.
+    Arguments are validated before: predicates are parsed and limited to a scope, vectors have the right length, and
+    writes are allowed. A store must implement the abstract methods. The others have a default implementation, which a
+    database may replace by a faster one.
     """
 
     def __init__(self, embedding_dim: int, embedding_model: str, *, writable: bool) -> None:
@@ -80,53 +81,50 @@ class Backend(ABC):
 
     @abstractmethod
     def select(self, query: Query) -> list[Record]:
-        """The records that fulfil the query, with tags and the vector of the store's own model."""
+        """The records that match the query, with tags and the vector of the store's own model."""
 
     @abstractmethod
     def values(self, query: Query, names: Sequence[str]) -> list[tuple[Any, ...]]:
-        """These fields, or `TEXT_LENGTH`, of the records that fulfil the query."""
+        """These fields, or `TEXT_LENGTH`, of the records that match the query."""
 
     @abstractmethod
     def count(self, spec: RecordSpec, where: Predicate) -> int:
-        """How many records fulfil the predicate."""
+        """The number of records that match the predicate."""
 
     def size(self, spec: RecordSpec, where: Predicate) -> int:
-        """About how many records lie in the scope of a predicate; a store may know without counting them."""
+        """The approximate number of records in the scope of a predicate, which a store may estimate."""
         return self.count(spec, where)
 
     def lock(self, spec: RecordSpec, keys: Sequence[str], where: Predicate) -> list[Record]:
-        """The records with these keys that fulfil the predicate, locked against other writers until the end."""
+        """The records with these keys that match the predicate, locked until the end of the transaction."""
         return self.select(Query(spec, And(where, In(spec.key, keys)), for_update=True)) if keys else []
 
     # ------------------------------------------------------------------ searching
 
     @abstractmethod
     def word_counts(self, spec: RecordSpec, words: Sequence[str], where: Predicate) -> tuple[int, dict[str, int]]:
-        """How many records there are, and how many of them have each term; large numbers may be estimates."""
+        """The number of records, and the number of those with each term; large numbers may be estimates."""
 
     @abstractmethod
     def matching(
         self, spec: RecordSpec, words: Sequence[str], where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        """The keys of the records that contain at least one of the words with BM25 scores, best first, then by id.
-
-        Where there are too many such records, the most common words may be left out. Without `exact`, ties may be
-        broken in any way.
+        """The keys and BM25 scores of the records with at least one of the words, best first, then by id. If too many
+        records match, the most common words may be left out. Without `exact`, tie-breaking is arbitrary.
         """
 
     @abstractmethod
     def word_scores(
         self, spec: RecordSpec, words: Sequence[str], keys: Sequence[str], where: Predicate
     ) -> dict[str, float]:
-        """What `matching` would score those of these records that have any of the words, each word counting."""
+        """The scores of `matching` for those of these records that have any of the words, counting every word."""
 
     @abstractmethod
     def nearest(
         self, spec: RecordSpec, vector: Vector, model: str, where: Predicate, limit: int, *, exact: bool
     ) -> list[tuple[str, float]]:
-        """The ids of the records by falling cosine of their best vector, then by id.
-
-        A zero vector has cosine 0 with everything. Without `exact`, an approximate index may answer.
+        """The ids of the records by descending cosine of their best vector, then by id. A zero vector has cosine 0 with
+        everything. Without `exact`, an approximate index may be used.
         """
 
     # ------------------------------------------------------------------ writing
@@ -135,8 +133,8 @@ class Backend(ABC):
     def insert(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         """Write new records with tags and full text.
 
-        A kind that is `numbered` gets the next number as its id. An id in use is a ConflictError, and so is a version
-        number that a record has already.
+        A `numbered` kind gets the next number as its id. An existing id, or an existing version number of a record, is
+        a ConflictError.
         """
 
     @abstractmethod
@@ -149,7 +147,7 @@ class Backend(ABC):
 
     @abstractmethod
     def erase(self) -> None:
-        """Delete everything the store holds: records, history, audit, vectors, models and marks."""
+        """Delete everything in the store: records, history, audit, vectors, models and marks."""
 
     def count_reads(self, spec: RecordSpec, reads: Mapping[str, Reads]) -> None:
         """Add to the access counters of these records."""
@@ -160,11 +158,11 @@ class Backend(ABC):
 
     @abstractmethod
     def put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
-        """Write the records' own vectors of one model, replacing those there are and leaving the passages."""
+        """Write the records' own vectors of one model, replacing existing ones; passages are not changed."""
 
     @abstractmethod
     def put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
-        """Write the passages of one model in place of those the records have."""
+        """Replace the passages of one model."""
 
     @abstractmethod
     def drop_vectors(self, spec: RecordSpec, record_ids: Collection[str], model: str) -> None:
@@ -176,76 +174,76 @@ class Backend(ABC):
 
     @abstractmethod
     def vectors_of(self, spec: RecordSpec, record_ids: Collection[str]) -> list[RecordVector]:
-        """Every vector of these records, of every model, passages in order."""
+        """All vectors of these records, of every model, with passages in order."""
 
     @abstractmethod
     def without_vector(
         self, spec: RecordSpec, model: str, where: Predicate, limit: int, after: str | None
     ) -> list[Record]:
-        """The records that have no vector of the model, by id, from behind the id that is given."""
+        """The records without a vector of the model, by id, starting after the given id."""
 
     @abstractmethod
     def count_without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> int:
-        """How many records have no vector of the model."""
+        """The number of records without a vector of the model."""
 
     @abstractmethod
     def is_half_moved(self, spec: RecordSpec, model: str) -> bool:
-        """Whether any record has vectors of other models and none of this one."""
+        """Whether any record has vectors of other models but none of this one."""
 
     @abstractmethod
     def models(self) -> list[str]:
-        """The models of which this store has vectors, by name."""
+        """The models with vectors in this store, by name."""
 
     @abstractmethod
     def dims_of(self, model: str, claim: int | None) -> int | None:
-        """The vector length this store keeps for a model; where there is none yet, the claim becomes it."""
+        """The vector length of a model; if there is none yet, the claim is stored and returned."""
 
     # ------------------------------------------------------------------ history, audit, outbox, feed
 
     @abstractmethod
     def last_versions(self, kind: str, record_ids: Collection[str]) -> dict[str, MemoryVersion]:
-        """The newest version of each of these records that has one."""
+        """The newest version of each of these records, if it has one."""
 
     @property
     @abstractmethod
     def chains(self) -> ChainTable:
-        """The heads of the audit chains."""
+        """The heads of the audit hash chains."""
 
     @property
     @abstractmethod
     def outbox(self) -> MarkTable:
-        """The marks for the indexes beside the store."""
+        """The outbox: the marks for external indexes."""
 
     @property
     def feed(self) -> VectorFeed:
-        """Every vector in the order it was stored, for stores with `Capability.VECTOR_FEED`."""
+        """The vector feed, for stores with `Capability.VECTOR_FEED`."""
         return NO_FEED
 
     def supersede(
         self, record: Record, previous: Record, by: Attribution, moment: datetime, change: ChangeType | None
     ) -> bool:
-        """Write the version of a changed record in fewer steps, where the database can; says whether it did."""
+        """A faster way to write the version of a changed record; returns False if the database has none."""
         return False
 
     def begin_history(
         self, kind: str, keys: Sequence[str], by: Attribution, moment: datetime, change: ChangeType
     ) -> bool:
-        """Write the first versions of new records in fewer steps, where the database can; says whether it did."""
+        """A faster way to write the first versions of new records; returns False if the database has none."""
         return False
 
     def append_event(self, event: Mapping[str, Any]) -> bool:
-        """Add an audit event to a free chain in one step, where the database can; says whether it did."""
+        """A faster way to append an audit event to a free chain; returns False if the database has none."""
         return False
 
     def unchanged_since(self, query: Query, moment: datetime) -> list[Record]:
-        """The records that fulfil the query and have not changed since then, in order."""
+        """The records that match the query and have not changed since then, in order."""
         newest = {row.memory_id: row for row in self._versions_of(query.spec.kind)}
         then = {key for key, row in newest.items() if row.created_at <= moment}
         found = (record for record in self.select(replace(query, limit=None)) if record.key in then)
         return list(islice(found, query.limit))
 
     def changed_since(self, kind: str, moment: datetime, keys: Collection[str] | None) -> list[MemoryVersion]:
-        """What was the newest version then of every record, or of these, that has a newer one now."""
+        """The version at that time of every record, or of these, that has a newer version now."""
         newest = {row.memory_id: row for row in self._versions_of(kind)}
         then = {row.memory_id: row for row in self._versions_of(kind) if row.created_at <= moment}
         changed = (row for key, row in then.items() if newest[key].version_number > row.version_number)
@@ -259,9 +257,8 @@ class Backend(ABC):
     # ------------------------------------------------------------------ relationships
 
     def reachable(self, walk: Walk) -> list[Reached]:
-        """What a walk reaches besides its starts, nearest first, then by id, step by step.
-
-        A database says the same in one recursive statement.
+        """The memories that a traversal reaches, nearest first, then by id, by one query per step. Databases use one
+        recursive statement.
         """
         memory, edge = Memory.spec, MemoryRelationship.spec
 
@@ -281,17 +278,17 @@ class Backend(ABC):
     # ------------------------------------------------------------------ concurrency
 
     def reserve(self, spec: RecordSpec, keys: Sequence[str]) -> None:  # noqa: B027 - most stores need nothing here
-        """Lock ids that may not exist yet, where the table's key alone does not keep others from using them."""
+        """Lock ids that may not exist yet, if the primary key alone does not make concurrent inserts wait."""
 
     def hold(self, name: str) -> None:  # noqa: B027 - a store with one writer at a time needs nothing here
-        """Lock a name until the transaction ends; others who lock it wait."""
+        """Lock a name until the transaction ends; other transactions that lock it wait."""
 
     def pipeline(self, records: int) -> AbstractContextManager[Any]:
-        """Send the statements of one write of so many records together, where that saves round trips."""
+        """Pipeline the statements of a write of this many records, if that saves round trips."""
         return nullcontext()
 
     def translating(self) -> AbstractContextManager[None]:
-        """Turn a driver's errors into ours, for callers that handle an error inside the transaction."""
+        """Translate driver errors into ALMA's, for callers that handle an error inside the transaction."""
         return nullcontext()
 
 

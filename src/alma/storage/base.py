@@ -1,4 +1,4 @@
-"""The storage contract: what every store promises, in words."""
+"""The storage contract that every store fulfils."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class StorageBackend(TypedMemories):
       refused.
     * **Validation comes first.** An input that breaks a rule raises `ValidationError` before anything is written.
     * **Reads name their scope.** Nothing outside it is returned, counted or ranked; `Scope.everywhere()` says "all".
-    * **Order is total.** Results follow the order asked for, records without a value last, ids breaking ties
-      (byte-wise); so pages joined by a `Cursor` neither repeat nor miss a record that did not change.
+    * **Order is total.** Results follow the requested order, records without a value last, with the id (byte-wise) for
+      tie-breaking; so pages joined by a `Cursor` neither repeat nor miss a record that did not change.
     * **Vector search is exact by default**: cosine similarity, computed inside the scope. A vector has a model and a
       length; vectors of different models are never compared, and one of the wrong length is refused. A store that
       has vectors, but none of the model it was opened for, refuses to save or search any. When a record's text
@@ -67,8 +67,8 @@ class StorageBackend(TypedMemories):
       that the scope does not show.
     * **Writers wait, readers do not.** Any number of threads and processes may use one store; a reader sees the last
       committed state. Two writers of one record are serialised, so counters lose nothing.
-    * **Commits are told** to whoever subscribed to this object, after them and in the thread that wrote; a rolled back
-      transaction is not, and a listener that fails fails nothing else.
+    * **Subscribers are notified** after each commit of this object, in the thread that wrote; not of a rolled back
+      transaction. Errors of a listener affect nothing else.
     * **History is kept** for every kind that is `versioned`; `as_of` reads the past from it, without vectors.
 
     What a store does not do: decide who may learn, decay, rank by anything but the match itself, or compute embeddings.
@@ -79,5 +79,5 @@ class StorageBackend(TypedMemories):
 
 
 def checked_storage(owner: str, storage: StorageBackend) -> StorageBackend:
-    """The store that was given."""
+    """The argument, if it is a store."""
     return checked_part(owner, "storage", storage, StorageBackend, "an open store, as open_storage() opens one")

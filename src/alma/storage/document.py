@@ -17,7 +17,7 @@ from alma.model.record import Record, RecordSpec
 T = TypeVar("T", bound=Record)
 
 
-# All rows of one transaction carry the same instant; it is spelled once.
+# All rows of a transaction have the same timestamp, so its text is cached.
 _last_written: tuple[datetime | None, str] = (None, "")
 _MINUTES = tuple(f"T{minute // 60:02}:{minute % 60:02}:" for minute in range(24 * 60))
 _SECONDS = tuple(f"{second:02}." for second in range(60))
@@ -26,11 +26,11 @@ _quoted: Callable[[str], str] = json.encoder.encode_basestring
 
 
 def timestamp_text(moment: datetime) -> str:
-    """A UTC instant in the one spelling all stores use; as text it sorts as the instants do."""
+    """A UTC timestamp in the format of all stores; the texts sort chronologically."""
     global _last_written
     last, text = _last_written
     if moment is not last:
-        # Put together from parts that are spelled already, which takes half the time of formatting seven numbers.
+        # Concatenating cached parts takes half the time of formatting seven numbers.
         time = _MINUTES[60 * moment.hour + moment.minute] + _SECONDS[moment.second]
         text = f"{_day(moment.toordinal())}{time}{moment.microsecond:06}Z"
         _last_written = moment, text
@@ -43,18 +43,18 @@ def _day(number: int) -> str:
 
 
 def timestamp_of(text: str) -> datetime:
-    """The instant that `timestamp_text` wrote."""
+    """The timestamp that `timestamp_text` wrote."""
     return datetime.fromisoformat(text)
 
 
 def json_text(value: Any) -> str:
     """A JSON value as text."""
-    # Most metadata is empty, and saying so need not start an encoder.
+    # A fast path: most metadata is empty.
     return _encode(value) if value else "{}" if isinstance(value, dict) else "[]"
 
 
 def strings_text(texts: Iterable[str]) -> str:
-    """A list of texts as JSON, without starting an encoder."""
+    """A list of texts as JSON, faster than with an encoder."""
     return f"[{','.join(map(_quoted, texts))}]"
 
 
@@ -69,7 +69,7 @@ def to_document(record: Record, without: Collection[str] = ()) -> JsonObject:
 
 
 def spelled_document(record: Record, without: Collection[str] = ()) -> dict[str, str]:
-    """The fields of the same document, each as the JSON text that `document_text` puts together."""
+    """The fields of the same document, each as JSON text for `document_text`."""
     document: dict[str, str] = {}
     for (name, _, spell, may_lack), value in zip(_parts(record.spec), record.spec.values_of(record), strict=True):
         if value is not None and name not in without and (value or not may_lack):
@@ -78,13 +78,13 @@ def spelled_document(record: Record, without: Collection[str] = ()) -> dict[str,
 
 
 def document_text(fields: Iterable[tuple[str, str]]) -> str:
-    """The JSON object with these fields, of which each is spelled already."""
+    """The JSON object with these fields, which are JSON text already."""
     return "{" + ",".join([f'"{name}":{text}' for name, text in fields]) + "}"
 
 
 @cache
 def _parts(spec: RecordSpec) -> tuple[tuple[str, Callable[[Any], Any] | None, Callable[[Any], str], bool], ...]:
-    """Of each field its name, how it is written in a document and as text, and whether it is left out when empty."""
+    """For each field its name, its encoders for documents and for text, and whether it is omitted when empty."""
     return tuple(
         (
             field.name,
@@ -97,7 +97,7 @@ def _parts(spec: RecordSpec) -> tuple[tuple[str, Callable[[Any], Any] | None, Ca
 
 
 def from_document(cls: type[T], document: Mapping[str, Any]) -> T:
-    """The record a document describes, with every value checked."""
+    """The record of a document, with every value validated."""
     if not isinstance(document, Mapping):
         raise ValidationError(cls.spec.kind, None, document, "must be a JSON object")
     values = dict(document)
@@ -137,7 +137,7 @@ _ENCODERS: dict[FieldType, Callable[[Any], Any]] = {
 
 
 def _number_text(number: Any) -> str:
-    """What the encoder writes, without starting it."""
+    """The JSON of a number, faster than with an encoder."""
     return repr(number) if type(number) in (int, float) else _encode(number)
 
 

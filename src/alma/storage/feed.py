@@ -1,4 +1,4 @@
-"""The vector feed: how an index outside of a store follows its vectors, for stores that offer it."""
+"""The vector feed: lets an external index follow the vectors of a store that supports it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class StoredVector(NamedTuple):
 
 
 class FoundVector(NamedTuple):
-    """A vector that is still stored; `data` is None where its record does not fulfil the query."""
+    """A vector that is still stored; `data` is None if its record does not match the query."""
 
     position: int
     record_id: str
@@ -38,7 +38,7 @@ class FoundVector(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class VectorQuery:
-    """A vector search with every part checked: the vector, its model, and the predicate."""
+    """A validated vector search: the vector, its model, and the predicate."""
 
     spec: RecordSpec
     vector: Vector
@@ -48,11 +48,10 @@ class VectorQuery:
 
 
 class VectorFeed:
-    """Every vector ever stored, in the order it was stored; a position is never given twice.
+    """All vectors in the order in which they were stored; positions are never reused.
 
-    A vector that changes, and the vectors of a record that changes its owner, are stored again at the end; their old
-    positions and those of deleted vectors no longer exist. A store without a feed refuses all of this;
-    `Capability.VECTOR_FEED` says which has one.
+    A changed vector, and the vectors of a record that changes its owner, get new positions at the end; their old
+    positions and those of deleted vectors no longer exist. A store without `Capability.VECTOR_FEED` raises an error.
     """
 
     def name(self) -> str:
@@ -60,26 +59,25 @@ class VectorFeed:
         raise _unsupported()
 
     def position(self) -> int:
-        """The last position that was given; 0 before the first."""
+        """The last assigned position; 0 if there is none."""
         raise _unsupported()
 
     def after(self, model: str, position: int, limit: int) -> list[StoredVector]:
-        """Up to so many of a model's vectors behind a position, in order."""
+        """Up to `most` vectors of a model after a position, in order."""
         raise _unsupported()
 
     def at(self, question: VectorQuery, positions: Sequence[int]) -> list[FoundVector]:
-        """Those of these positions that still hold a vector of the query's kind and model, in no order."""
+        """Those of these positions that still have a vector of the query's kind and model, unordered."""
         raise _unsupported()
 
     def inside(self, question: VectorQuery, most: int, *, known: bool = False) -> Sequence[int] | None:
-        """The positions of all vectors whose records fulfil the query, in no order; expired ones may be among them.
-
-        None where there are more than `most`, and with `known` where they are not cached.
+        """The positions of all vectors whose records match the query, unordered, possibly including expired ones. None
+        if there are more than `most`, or with `known` if they are not cached.
         """
         raise _unsupported()
 
     def held(self, model: str) -> list[int]:
-        """Every position that still holds a vector of the model, in no order."""
+        """All positions that still have a vector of the model, unordered."""
         raise _unsupported()
 
 
@@ -87,9 +85,9 @@ NO_FEED = VectorFeed()
 
 
 def changes_owner(old: Record, new: Record) -> bool:
-    """Whether a record has got another owner."""
+    """Whether the owner of a record has changed."""
     return any(getattr(old, name) != getattr(new, name) for name in OWNERS if name in new.spec.by_name)
 
 
 def _unsupported() -> UnsupportedOperation:
-    return UnsupportedOperation("this store has no feed of its vectors; ask it with search_vector instead")
+    return UnsupportedOperation("this store has no vector feed; use search_vector instead")

@@ -1,8 +1,8 @@
 """Files: a store of plain JSON arrays, for tests, fallback and reading with other tools.
 
-The folder changes as a whole: a commit writes every changed file and its backup under new names, then `commit.json`
-with a list of them, which is the moment the commit counts, then renames. A `commit.json` left by a process that died is
-finished by the next process.
+Commits are atomic: a commit writes every changed file and its backup under new names, then `commit.json` with a list of
+them, which makes the commit durable, then renames the files. The next process completes a `commit.json` left by a
+process that died.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ class FileBasedStorage(StorageBackend):
             return self._folder.signature(Setting.spec.table) is not None
 
     def _furnish(self) -> None:
-        """Write the documented settings, unless another process did while this one waited."""
+        """Write the documented settings, unless another process has done so while this one waited."""
         if not self._folder.read(Setting.spec.table):
             self._folder.commit({Setting.spec.table: [to_document(setting) for setting in default_settings()]})
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """The store that a configuration's `storage_dir` and `embedding_dim` describe."""
+        """The store for `storage_dir` and `embedding_dim` of a configuration."""
         settings = described(config)
         return cls(expand_home(settings.storage_dir), embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
@@ -116,8 +116,8 @@ class FileBasedStorage(StorageBackend):
         return repr([self._folder.signature(name) for name in FORMATS])
 
     def _tables(self) -> dict[str, Table]:
-        """The committed state of every file, read again only where a file changed."""
-        # In this order: a thread that waits for the folder must not hold the cache lock.
+        """The committed state of every file, cached until a file changes."""
+        # Lock order: a thread that waits for the folder must not hold the cache lock.
         with self._folder.reading(), self._cache_lock:
             for format_ in FORMATS.values():
                 signature = self._folder.signature(format_.name)
@@ -127,7 +127,7 @@ class FileBasedStorage(StorageBackend):
             return {name: table for name, (_, table) in self._cache.items()}
 
     def _remember(self, changed: Mapping[str, Table]) -> None:
-        """What this process has just written need not be read again; no other can write until the lock is gone."""
+        """Cache what this process has just written; no other process can write before the lock is released."""
         with self._cache_lock:
             self._cache.update({name: (self._folder.signature(name), table) for name, table in changed.items()})
 
@@ -149,7 +149,7 @@ class FileBasedStorage(StorageBackend):
 
 
 class JsonFolder:
-    """The files of one store, their locks and their commits."""
+    """The files of a store, with their locks and commits."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -160,11 +160,11 @@ class JsonFolder:
         return self.folder / f"{name}.json"
 
     def backup(self, name: str) -> Path:
-        """Where a copy of the file's last committed state is kept."""
+        """The path of the copy of the file's last committed state."""
         return self.folder / f"{name}.json.bak"
 
     def signature(self, name: str) -> Signature | None:
-        """What tells one state of a file from the next; None where there is no file."""
+        """A value that changes with the state of a file; None if there is no file."""
         try:
             stat = self.path(name).stat()
         except FileNotFoundError:
@@ -172,7 +172,7 @@ class JsonFolder:
         return stat.st_ino, stat.st_mtime_ns, stat.st_size
 
     def read(self, name: str) -> list[dict[str, Any]]:
-        """The objects in a file, of which there are none where there never was one."""
+        """The objects in a file; empty if there is no file."""
         try:
             with _translated(self.folder, FileNotFoundError):
                 rows = json.loads(self.path(name).read_text(encoding="utf-8"))
@@ -194,20 +194,20 @@ class JsonFolder:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Be the only writer, and finish what a writer that died had committed."""
+        """Hold the write lock, and complete the commit of a writer that died."""
         with self._lock("writer", fcntl.LOCK_EX):
             self._recover()
             yield
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Keep commits from renaming files meanwhile; held only while files are looked at."""
+        """Hold the read lock, which keeps commits from renaming files; only while files are read."""
         while True:
             with self._lock("files", fcntl.LOCK_SH):
                 if not (self.folder / _MARKER).exists():
                     yield
                     return
-            # A marker that is seen while no commit holds the lock was left by a process that died.
+            # A marker without a write lock was left by a process that died.
             with self.writing():
                 pass
 
@@ -225,7 +225,7 @@ class JsonFolder:
     # ------------------------------------------------------------------ commits
 
     def commit(self, changed: Mapping[str, Iterable[Mapping[str, Any]]]) -> None:
-        """Replace these files together; to be called while writing."""
+        """Replace these files atomically; call it inside `writing`."""
         marker = self.folder / f"{_MARKER}.new"
         with _translated(self.folder):
             try:
@@ -235,7 +235,7 @@ class JsonFolder:
             except BaseException:
                 self._discard_new()
                 raise
-        # From here on nothing needs room on the disk any more: what counts cannot fail for want of it.
+        # The remaining steps need no disk space, so they cannot fail because the disk is full.
         with self._lock("files", fcntl.LOCK_EX), _translated(self.folder):
             marker.replace(self.folder / _MARKER)
             self._sync_folder()
@@ -250,7 +250,7 @@ class JsonFolder:
             self._discard_new()
 
     def _committed(self, marker: Path) -> list[str]:
-        """The names that a marker lists; without them nobody knows which files belong to the commit."""
+        """The names of the files of a commit, which its marker lists."""
         try:
             names = json.loads(marker.read_text(encoding="utf-8"))
         except (ValueError, RecursionError) as exc:
@@ -269,7 +269,7 @@ class JsonFolder:
         (self.folder / _MARKER).unlink()
 
     def _write_both(self, name: str, text: str) -> None:
-        """The file and its backup: a file of its own, because a second name for the same file would be torn with it."""
+        """Write the file and its backup, which is a real copy: a hard link would be damaged together with the file."""
         for path in (self.path(name), self.backup(name)):
             self._write(path.with_name(f"{path.name}.new"), text)
 
@@ -292,14 +292,14 @@ class JsonFolder:
 
 
 def _array(rows: Iterable[Mapping[str, Any]]) -> str:
-    """One object a line: a person can read it and a tool can compare it."""
+    """A JSON array with one object per line, readable and easy to compare."""
     lines = ",\n".join(json.dumps(row, ensure_ascii=False, separators=(",", ":")) for row in rows)
     return f"[\n{lines}\n]\n" if lines else "[]\n"
 
 
 @contextmanager
 def _translated(folder: Path, *expected: type[OSError]) -> Iterator[None]:
-    """The system's errors as ours; around our own calls only, never around a caller's code."""
+    """Translate OSError; used around our own calls only, never around a caller's code."""
     try:
         yield
     except expected:
@@ -332,7 +332,7 @@ def _rows(name: str, table: Table) -> Iterable[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Format:
-    """How one file's rows become values with keys, and back."""
+    """Converts the rows of a file to values with keys, and back."""
 
     name: str
     read: Callable[[dict[str, Any]], tuple[Any, Any]]

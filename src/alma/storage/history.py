@@ -1,6 +1,5 @@
-"""History: a version row per save, whose content is the record itself for as long as it is the newest.
-
-So creating a record costs one short row, and a version's content is written once, when the next change replaces it.
+"""History: a version row per save; the content of the newest version is the record itself. So creating a record costs
+one short row, and the content of a version is written once, when the next change replaces it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ def next_version(
     moment: datetime,
     change: ChangeType | None = None,
 ) -> MemoryVersion:
-    """The version that saving this record makes; `change` says what kind of change it is where that does not show."""
+    """The version for saving this record; `change` is the kind of change if it cannot be derived."""
     return _row(
         record.spec.kind,
         key,
@@ -44,25 +43,25 @@ def next_version(
 
 
 def creation(kind: str, key: str, by: Attribution, moment: datetime) -> MemoryVersion:
-    """The first version of a record that was never there before."""
+    """The first version of a new record."""
     return _row(kind, key, None, by, moment, change_type=ChangeType.CREATED, diff_json=None)
 
 
 def deletion(kind: str, key: str, last: MemoryVersion | None, by: Attribution, moment: datetime) -> MemoryVersion:
-    """The version that says a record is gone."""
+    """The version of a deletion."""
     return _row(kind, key, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)
 
 
 def with_content(version: MemoryVersion, record: Record) -> MemoryVersion:
-    """The version with the content it had, now that the record moves on."""
+    """The version with its content, once it is no longer the newest."""
     document = _document(record)
     text = {name: document.pop(name, None) for name in _TEXT if record.spec.kind == "memory"}
-    # The document of a record that was checked need not be checked again.
+    # The record is validated, so its document is, too.
     return MemoryVersion.trusted({**version.values(), "record_json": document, **text})
 
 
 class Superseded(NamedTuple):
-    """The columns of a version that is superseded: its content, and the previous values of the changed fields."""
+    """The columns of a superseded version: its content, and the previous values of the changed fields."""
 
     content: dict[str, str | None]
     diff_json: str
@@ -70,7 +69,7 @@ class Superseded(NamedTuple):
 
 
 def superseded(record: Record, previous: Record) -> Superseded:
-    """The last version's content now that a record replaces it; both texts are made of the same ones."""
+    """The content of the last version when a record replaces it; both texts share their parts."""
     old = spelled_document(previous, _apart(record.spec))
     diff = document_text([(name, old.get(name, "null")) for name in _changed(record, previous)])
     content: dict[str, str | None] = {}
@@ -83,12 +82,12 @@ def superseded(record: Record, previous: Record) -> Superseded:
 
 
 def is_current(version: MemoryVersion) -> bool:
-    """Whether the version's content still is the record itself."""
+    """Whether the content of the version is still the record itself."""
     return version.record_json is None and version.change_type is not ChangeType.DELETED
 
 
 def record_of(version: MemoryVersion, cls: type[T], current: T | None) -> T | None:
-    """The record as this version was, without its vector; None for a deletion."""
+    """The record of this version, without its vector; None for a deletion."""
     if version.change_type is ChangeType.DELETED:
         return None
     if version.record_json is None:
@@ -98,12 +97,12 @@ def record_of(version: MemoryVersion, cls: type[T], current: T | None) -> T | No
 
 
 def filled(rows: Sequence[MemoryVersion], current: Record | None) -> list[MemoryVersion]:
-    """The versions with the newest one's content taken from the record."""
+    """The versions, with the content of the newest one from the record."""
     return [with_content(row, current) if current is not None and is_current(row) else row for row in rows]
 
 
 def within(rows: Sequence[MemoryVersion], cls: type[Record], inside: Predicate) -> list[MemoryVersion]:
-    """The versions, oldest first, that lay inside; a deletion lies where the record it ended did."""
+    """The versions inside the predicate, oldest first; a deletion counts by the record that it deleted."""
     found: list[MemoryVersion] = []
     lay_inside = False
     for row in rows:
@@ -123,7 +122,7 @@ def _row(
     change_type: ChangeType,
     diff_json: JsonObject | None,
 ) -> MemoryVersion:
-    """A version without content; its values were checked when the record and the attribution were made."""
+    """A version without content; the values are validated by the record and the attribution."""
     return MemoryVersion.trusted(
         {
             "id": None,
@@ -144,7 +143,7 @@ def _row(
 
 
 def _coming(last: MemoryVersion | None) -> ChangeType:
-    """The change type of a new record: one that was deleted before is restored."""
+    """The change type of a new record: restored if it was deleted before."""
     return ChangeType.CREATED if last is None else ChangeType.RESTORED
 
 
@@ -156,12 +155,12 @@ def _change_type(record: Record, previous: Record) -> ChangeType:
 
 
 def _before(record: Record, previous: Record, old: JsonObject) -> JsonObject:
-    """What the changed fields were, None where there was no value; `old` is the document of what was there before."""
+    """The previous values of the changed fields, None for missing ones; `old` is the previous document."""
     return {name: old.get(name) for name in _changed(record, previous)}
 
 
 def _changed(record: Record, previous: Record) -> list[str]:
-    """Which fields of the content are others than before."""
+    """The changed fields of the content."""
     spec, apart = record.spec, _apart(record.spec)
     fields = zip(spec.primary_names, spec.values_of(record), spec.values_of(previous), strict=True)
     return [name for name, now, was in fields if now is not was and name not in apart and now != was]
@@ -173,11 +172,11 @@ def _document(record: Record) -> JsonObject:
 
 @cache
 def _apart(spec: RecordSpec) -> frozenset[str]:
-    """The fields left out of a version's content: the key, which the version has, and the vector."""
+    """The fields that the content of a version omits: the key, which is a column, and the vector."""
     return frozenset({spec.key} | ({spec.vector_field} if spec.vector_field else set()))
 
 
 def without_vector(record: T) -> T:
-    """The record alone."""
+    """The record without its vector."""
     name = record.spec.vector_field
     return record if name is None or getattr(record, name) is None else record.replace(**{name: None})

@@ -1,4 +1,4 @@
-"""In memory: a store that lasts as long as the object, for work that need not outlive its process."""
+"""In-memory storage: a store that lasts as long as the object."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ TABLES = (*(cls.spec.table for cls in KINDS), VECTORS, MODELS, PROJECTIONS, OUTB
 
 
 class InMemoryStorage(StorageBackend):
-    """A store without files: the tables of the file store, kept by this object alone."""
+    """A store without files, with the tables of the file store."""
 
     storage_type = "memory"
 
@@ -54,7 +54,7 @@ class InMemoryStorage(StorageBackend):
     @contextmanager
     def _begin(self, *, write: bool) -> Iterator[Backend]:
         if self._closed:
-            raise StorageError("the store in memory was closed, and what it held is gone")
+            raise StorageError("the store in memory was closed, and its contents are gone")
         if not write:
             yield TableBackend(self._tables, self.embedding_dim, self.embedding_model, writable=False)
             return
@@ -62,7 +62,7 @@ class InMemoryStorage(StorageBackend):
             backend = TableBackend(self._tables, self.embedding_dim, self.embedding_model, writable=True)
             yield backend
             if backend.changed:
-                # A new dictionary, so that concurrent readers keep the state they began with.
+                # A new dictionary, so that concurrent readers keep their snapshot.
                 self._tables = {**self._tables, **backend.changed}
                 self._committed = new_id()
 
@@ -75,14 +75,14 @@ class InMemoryStorage(StorageBackend):
 
 
 def new_tables() -> dict[str, Table]:
-    """The tables of a new store, empty but for the documented settings."""
+    """The tables of a new store, with the documented settings."""
     tables: dict[str, Table] = {name: {} for name in TABLES}
     tables[Setting.spec.table] = {setting.key: setting for setting in default_settings()}
     return tables
 
 
 class TableBackend(Backend):
-    """Reads and writes tables in memory; the store takes over what `changed` when the transaction ends."""
+    """Reads and writes tables in memory; the store commits the `changed` tables when the transaction ends."""
 
     def __init__(self, tables: dict[str, Table], *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -93,7 +93,7 @@ class TableBackend(Backend):
         return self.changed.get(name, self._tables[name])
 
     def mutable(self, name: str) -> Table:
-        """The table to change: a copy, so that other readers keep theirs."""
+        """A copy of the table for writing, so that other readers keep their snapshot."""
         if name not in self.changed:
             self.changed[name] = dict(self._tables[name])
         return self.changed[name]
@@ -264,7 +264,7 @@ class TableBackend(Backend):
 
 
 def _version(row: Record) -> tuple[str, str, int] | None:
-    """What a version has for itself, as the unique index of a database says."""
+    """The unique key of a version."""
     return (row.kind, row.memory_id, row.version_number) if isinstance(row, MemoryVersion) else None
 
 
@@ -280,7 +280,7 @@ def _bare(record: Record) -> Record:
 
 
 class TableChains(ChainTable):
-    """The head of the one audit chain as a table; a store that has none yet begins it."""
+    """The head of the single audit chain as a table; created on first use."""
 
     def __init__(self, backend: TableBackend) -> None:
         self._backend = backend
@@ -297,7 +297,7 @@ class TableChains(ChainTable):
 
 
 class TableMarks(MarkTable):
-    """The outbox as a table."""
+    """The outbox as a table in memory."""
 
     def __init__(self, backend: TableBackend) -> None:
         self._backend = backend

@@ -1,4 +1,4 @@
-"""Exact nearest neighbours: the cosine of one vector with many, for stores that have no vector search of their own."""
+"""Exact nearest neighbours with NumPy, for stores without vector search."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ _ROWS_AT_ONCE = 4096
 
 
 def nearest(wanted: Vector, candidates: Iterable[tuple[str, bytes]], limit: int) -> list[tuple[str, float]]:
-    """The ids with the highest cosine, ids breaking ties; memory stays bounded however many candidates there are.
-
-    An id that occurs several times counts once, with its best cosine.
+    """The ids with the highest cosine, with the id for tie-breaking, in bounded memory. An id that occurs several times
+    counts once, with its best cosine.
     """
     best: list[tuple[str, float]] = []
     rows = iter(candidates)
@@ -32,7 +31,7 @@ def _rank(scored: tuple[str, float]) -> tuple[float, str]:
 
 
 def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
-    """The cosine of one vector with each of others of its length; a zero vector has cosine 0 with everything."""
+    """The cosine of one vector with each of the others; a zero vector has cosine 0 with everything."""
     import numpy as np
 
     if not blobs:
@@ -41,7 +40,7 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1).astype(np.float64)
     query = np.frombuffer(wanted.to_bytes(), dtype="<f4").astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(query @ query)
-    # Not by BLAS, whose last digit depends on how many rows it is given: the same pair always has the same cosine.
+    # Not with BLAS, whose last digit depends on the number of rows: the same pair must always have the same cosine.
     dots = np.einsum("ij,j->i", rows, query)
     cosines = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
     clipped: list[float] = np.minimum(np.maximum(cosines, -1.0), 1.0).tolist()
@@ -49,7 +48,7 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
 
 
 def cosines_among(vectors: Sequence[Vector]) -> list[list[float]]:
-    """The cosine of each of these vectors of one length with each of them, to about six digits."""
+    """The pairwise cosines of these vectors, to about six digits."""
     import numpy as np
 
     if not vectors:

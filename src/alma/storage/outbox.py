@@ -1,4 +1,4 @@
-"""The outbox: marks for the changes of records that an index has not processed yet."""
+"""The outbox: marks for changed records that a projection has not processed yet."""
 
 from __future__ import annotations
 

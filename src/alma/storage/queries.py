@@ -1,4 +1,4 @@
-"""Queries: every read of the contract, written once on the primitives of a backend."""
+"""Queries: every read of the contract, implemented on the primitives of a backend."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ T = TypeVar("T", bound=Record)
 EVERYWHERE = Scope.everywhere()
 _MOST_TERMS = 64
 _MOST_COUNTED = 20_000
-# More than any store has; not every database takes a larger number.
+# More than any store has, and within the limits of every database.
 _MOST_RECORDS = 2**31 - 1
 
 
 class Queries:
-    """The reading half of a transaction: parses and bounds every query by its scope before the backend runs it."""
+    """The reads of a transaction: every query is parsed and limited to its scope before the backend runs it."""
 
     def __init__(self, backend: Backend, by: Attribution) -> None:
         self.backend = backend
@@ -147,7 +147,7 @@ class Queries:
         return self.backend.word_scores(spec, words, keys, bounded) if words and keys else {}
 
     def _looked_up(self, spec: RecordSpec, query: str, bounded: Predicate) -> list[str]:
-        """The words of a query that are searched: of a long query, the rarest."""
+        """The words of a query that are searched: the rarest of a long query."""
         words = _words_of(query)
         if len(words) <= _MOST_TERMS:
             return words
@@ -172,7 +172,7 @@ class Queries:
         return self._hits(cls, self.nearest_ids(cls, vector, scope, where, limit, model, exact))
 
     def _hits(self, cls: type[T], found: Sequence[tuple[str, float]]) -> list[Hit[T]]:
-        """The records with ids that are known to lie inside the scope."""
+        """The records with these ids, which are inside the scope."""
         if not found:
             return []
         spec = spec_of(cls)
@@ -189,13 +189,13 @@ class Queries:
         model: str | None = None,
         exact: bool = True,
     ) -> list[tuple[str, float]]:
-        """What `search_vector` finds, as ids and cosines, without reading the records."""
+        """The ids and cosines of `search_vector`, without reading the records."""
         return self.answer(self.vector_query(cls, vector, scope, where, limit, model), exact)
 
     def vector_query(
         self, cls: type[Record], vector: Any, scope: Scope, where: Predicate, limit: int, model: str | None = None
     ) -> VectorQuery:
-        """The checked vector query, or an error that says what is wrong with it."""
+        """The validated vector query."""
         spec = embedding(spec_of(cls))
         bounded = inside(spec, scope, where)
         chosen = model or self.embedding_model
@@ -205,7 +205,7 @@ class Queries:
         return VectorQuery(spec, wanted, chosen, bounded, required_limit(limit))
 
     def answer(self, question: VectorQuery, exact: bool = True) -> list[tuple[str, float]]:
-        """What `nearest_ids` finds for a query that was checked already."""
+        """The result of `nearest_ids` for a validated query."""
         if not question.limit:
             return []
         return self.backend.nearest(
@@ -222,17 +222,17 @@ class Queries:
         return self.backend.count_without_vector(embedding(spec_of(cls)), model, inside(cls.spec, scope, EVERYTHING))
 
     def is_half_moved(self, cls: type[Record], model: str) -> bool:
-        """Whether any record anywhere has vectors of other models and none of this one."""
+        """Whether any record of the store has vectors of other models but none of this one."""
         return self.backend.is_half_moved(embedding(spec_of(cls)), model)
 
     def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
-        """Every vector of these records, of every model and with the passages, by id, model and part."""
+        """All vectors of these records, of every model and with passages, by id, model and part."""
         wanted = named(spec_of(cls), record_ids)
         found = self.backend.vectors_of(embedding(spec_of(cls)), wanted) if wanted else []
         return sorted(found, key=lambda each: each[:3])
 
     def models(self) -> dict[str, int]:
-        """The models of which there are vectors, and how long those are."""
+        """The models with vectors, and the length of these."""
         return self._models.known()
 
     def reachable(
@@ -266,7 +266,9 @@ class Queries:
         return history.within(history.filled(rows, current), cls, inside(spec_of(cls), scope, EVERYTHING))
 
     def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
-        """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
+        """The records inside the scope that have changed or been deleted since, as they were then, by id, without
+        vectors.
+        """
         return self._changed(cls, inside(spec_of(cls), scope, where), _checked_moment(as_of))
 
     def _past(
@@ -279,9 +281,8 @@ class Queries:
         limit: int | None = None,
         after: Cursor | None = None,
     ) -> list[T]:
-        """The records as they were recorded then, without vectors.
-
-        Most never changed and are read as any others; what has changed since is read from its versions.
+        """The records as they were recorded then, without vectors. Unchanged records are read from their table, and
+        those changed since from their versions.
         """
         _require_versioned(spec_of(cls))
         bounded = inside(spec_of(cls), scope, where)
@@ -299,43 +300,43 @@ class Queries:
     # ------------------------------------------------------------------ the vector feed
 
     def feed_name(self) -> str:
-        """What tells the store's vector feed from that of every other store."""
+        """The unique name of the store's vector feed."""
         return self.backend.feed.name()
 
     def vector_position(self) -> int:
-        """The last position of the feed; 0 before the first."""
+        """The last position of the feed; 0 if there is none."""
         return self.backend.feed.position()
 
     def vectors_after(self, model: str, position: int, limit: int) -> list[StoredVector]:
-        """Up to so many of a model's vectors behind a position of the feed, in order."""
+        """Up to `most` vectors of a model after a position of the feed, in order."""
         return self.backend.feed.after(model, position, limit)
 
     def vectors_at(self, question: VectorQuery, positions: Sequence[int]) -> list[FoundVector]:
-        """Those of these positions that still hold a vector of the question's kind and model."""
+        """Those of these positions that still have a vector of the query's kind and model."""
         return self.backend.feed.at(question, positions)
 
     def positions_inside(self, question: VectorQuery, most: int, *, known: bool = False) -> Sequence[int] | None:
-        """The positions of all vectors whose records fulfil the question; None where there are more than so many."""
+        """The positions of all vectors whose records match the query; None if there are more than `most`."""
         return self.backend.feed.inside(question, most, known=known)
 
     def positions_held(self, model: str) -> list[int]:
-        """Every position that still holds a vector of the model."""
+        """All positions that still have a vector of the model."""
         return self.backend.feed.held(model)
 
 
 class VectorModels:
-    """The models of which a store has vectors, and how long those are."""
+    """The models with vectors in a store, and the length of these."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
 
     def known(self) -> dict[str, int]:
-        """The models of which there are vectors, with the length of these."""
+        """The models with vectors, and the length of these."""
         found = ((model, self._backend.dims_of(model, None)) for model in self._backend.models())
         return {model: dims for model, dims in found if dims is not None}
 
     def fitting(self, spec: RecordSpec, vector: Vector, model: str, *, claim: bool = False) -> Vector:
-        """The vector, if it is as long as this store's vectors of that model are."""
+        """The vector, if it has the length of this store's vectors of that model."""
         if model == self._backend.embedding_model:
             self.require_own_length(spec, vector)
         dims = self._backend.dims_of(model, len(vector) if claim else None)
@@ -344,17 +345,17 @@ class VectorModels:
         return vector
 
     def require_own_length(self, spec: RecordSpec, vector: Vector) -> None:
-        """Refuse a vector that is not as long as the store was opened for."""
+        """Reject a vector whose length differs from the embedding_dim of the store."""
         if len(vector) != self._backend.embedding_dim:
             raise _wrong_length(spec, vector, self._backend.embedding_dim)
 
     def require_own(self) -> None:
-        """Refuse to work with vectors of a model that this store has none of while it has those of another."""
+        """Raise an error if the store has vectors, but none of this model."""
         own = self._backend.embedding_model
         if self._backend.dims_of(own, None) is not None:
             return
         others = self.known()
-        # Another writer may have claimed this very model between the two looks.
+        # Another writer may have claimed this model between the two reads.
         if others and own not in others:
             raise ModelMismatchError(own, others)
 
@@ -371,7 +372,7 @@ def _wrong_length(spec: RecordSpec, vector: Vector, dims: int) -> ValidationErro
 
 @lru_cache(maxsize=1024)
 def _without_secrets(by: Attribution) -> Attribution:
-    """Who acts, as history and audit record it: a reason may quote a secret."""
+    """The attribution for history and audit log, with secrets in the reason masked."""
     from alma.redaction.redactor import redact_text
 
     clean = {
@@ -391,7 +392,7 @@ def named(spec: RecordSpec, record_ids: Iterable[Any]) -> list[Any]:
 
 
 def inside(spec: RecordSpec, scope: Scope, where: Predicate) -> Predicate:
-    """The parsed predicate bounded by the scope, which is required."""
+    """The parsed predicate, limited to the scope, which is required."""
     within = checked_scope(spec.kind, scope).predicate(spec)
     return within if where is EVERYTHING else And(within, q.parsed(spec, where))
 
@@ -428,7 +429,7 @@ def _checked_moment(moment: datetime) -> datetime:
 
 
 def _keys_in(predicate: Predicate, key: str) -> tuple[str, ...] | None:
-    """The only ids that a predicate allows, None where it allows any."""
+    """The ids that a predicate allows; None if it allows any."""
     match predicate:
         case Compare(name, "eq", value) if name == key:
             return (value,)
@@ -447,7 +448,7 @@ def _page(records: list[T], order: tuple[Order, ...], limit: int | None, after: 
 
 
 def _words_of(query: str) -> list[str]:
-    """The different terms of a query, up to a limit."""
+    """The distinct terms of a query, up to a limit."""
     if not isinstance(query, str):
         raise ValidationError("search", "query", query, "must be text")
     return searched_terms(query)[:_MOST_COUNTED]
@@ -460,7 +461,7 @@ def _searchable(spec: RecordSpec) -> RecordSpec:
 
 
 def embedding(spec: RecordSpec) -> RecordSpec:
-    """The description of a kind that has vectors, or an error for one that has none."""
+    """The specification of a kind with vectors, or an error for one without."""
     if not spec.embeds:
         raise UnsupportedOperation(f"{spec.kind} has no vectors")
     return spec
@@ -468,4 +469,4 @@ def embedding(spec: RecordSpec) -> RecordSpec:
 
 def _require_versioned(spec: RecordSpec) -> None:
     if not spec.versioned:
-        raise UnsupportedOperation(f"{spec.kind} keeps no history")
+        raise UnsupportedOperation(f"{spec.kind} has no history")

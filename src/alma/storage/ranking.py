@@ -1,4 +1,4 @@
-"""Ranking by words: which terms of a question are worth looking up, and what a match is worth (BM25)."""
+"""Full-text ranking: BM25, and the selection of the query terms that are looked up."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from alma.model.query import EVERYTHING, And, Compare, In, Or, Predicate
 V = TypeVar("V")
 
 K1, B = 1.2, 0.75
-# A word is not counted further than this; what is more common is estimated.
+# Words are counted up to this number; the counts of more common ones are estimated.
 COUNTED = 5_000
-# So many records may be scored for one question, which takes a few milliseconds.
+# The maximum number of records that are scored for a query, which takes a few milliseconds.
 BUDGET = 4_000
 OWNERS = ("project_id", "agent", "user_id", "session_id")
 _MOST_OWNERS = 50
-# What it takes to look two words up together, counted in records that are read and scored: something for each pair, and
-# the entries of the rarer word, many of which take as long as one record.
+# The cost of looking up two words together, in units of scored records: a constant for each pair, plus the postings of
+# the rarer word, of which this many cost as much as one record.
 _PAIR = 15.0
 _ENTRIES_FOR_A_RECORD = 32
 _MOST_PAIRED = 12
@@ -32,46 +32,44 @@ _MOST_REMEMBERED = 100_000
 
 
 def idf(records: float, having: float) -> float:
-    """What a word weighs that so many of the records have: the rarer, the more; always above zero."""
+    """The inverse document frequency of a word, always above zero."""
     return math.log1p(max(0.0, records - having + 0.5) / (having + 0.5))
 
 
 def rarity(records: float, having: float) -> float:
-    """What a word weighs in BM25: nearly nothing where half of the records have it, and still more than nothing.
-
-    A few records say little about how common a word is: it is taken for rarer than it is among them.
+    """The weight of a word in BM25: close to zero if half of the records have it, but above zero. With few records a
+    prior makes words count as rarer, because few records say little about how common a word is.
     """
     odds = (max(0.0, records - having) + _SUPPOSED_WITHOUT + 0.5) / (having + 0.5)
     return max(math.log(odds), _LEAST_RARITY * math.log1p(odds))
 
 
 def rarity_in_sql(records: str, having: str) -> str:
-    """The same as an expression of two others; the server counts in fractions of its own unless it is told not to."""
+    """The same as an SQL expression; the casts avoid numeric arithmetic, which is slow."""
     odds = f"((greatest(0, {records} - {having}) + {_SUPPOSED_WITHOUT + 0.5}::float8) / ({having} + 0.5::float8))"
     return f"greatest(ln({odds}), {_LEAST_RARITY}::float8 * ln(1 + {odds}))"
 
 
 def saturation(frequency: float, length: float, mean: float) -> float:
-    """What it counts that a word occurs so often in a text of that length: less and less, up to K1 + 1."""
+    """The BM25 term frequency factor: it grows with the occurrences up to K1 + 1, and less in long texts."""
     return frequency * (K1 + 1) / (frequency + K1 * (1 - B + B * length / max(mean, 1.0)))
 
 
 Pair = tuple[str, str]
-"""Two words of a question, the rarer one first."""
+"""Two words of a query, the rarer one first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """The terms of a question that are looked up, rarest first, and those left out because too many records have them.
-
-    While `left_out` is empty the answer is exact: every word of the question counts for every record.
+    """The terms of a query that are looked up, rarest first, and those left out because too many records have them. If
+    `left_out` is empty the result is exact: every word counts for every record.
     """
 
     chosen: tuple[str, ...]
     left_out: tuple[str, ...]
 
     def without_common(self, counts: Mapping[str, int], most: float) -> Selection:
-        """The same, with those left out that more records have than `most`."""
+        """The same, without the terms that more than `most` records have."""
         common = tuple(word for word in self.chosen if counts[word] > most)
         return Selection(tuple(word for word in self.chosen if word not in common), common + self.left_out)
 
@@ -79,11 +77,10 @@ class Selection:
 def select(
     counts: Mapping[str, int], inside: int, overhead: Mapping[str, float] | None = None, budget: int = BUDGET
 ) -> Selection:
-    """Choose the rarest terms until the budget is used up; `inside` is how many records the scope has.
-
-    Common words cost the most and say the least: at a million records a word that every second one has takes longer
-    than all rarer ones together, and hardly moves the ranking. No more records are scored than there are, so that in a
-    small scope all words are chosen; `overhead` is what a word costs a store besides.
+    """Choose the rarest terms until the budget is used up; `inside` is the number of records in the scope. Common words
+    cost the most and say the least: among a million records, a word in every second one takes longer than all rarer
+    ones together, and hardly changes the ranking. At most all records are scored, so in a small scope all words are
+    chosen; `overhead` is an additional cost per word.
     """
     rarest_first = sorted(counts, key=lambda word: (counts[word], word))
     chosen = 0
@@ -98,10 +95,9 @@ def select(
 
 
 def pairs(selection: Selection, counts: Mapping[str, int], inside: int, budget: float) -> tuple[Pair, ...]:
-    """Pairs of a question's words, at least one of which was left out: the cheapest until the budget is used up.
-
-    What is wanted most likely has several of the words. To look for records that have two of them costs little where to
-    look at all that have one would cost much. In a long question only the rarest words are paired.
+    """Pairs of query words, at least one of which was left out: the cheapest until the budget is used up. A relevant
+    record probably has several of the words, and searching for two words together is cheap when a search for one of
+    them is expensive. In a long query only the rarest words are paired.
     """
     chosen, left_out = selection.chosen[:_MOST_PAIRED], selection.left_out[:_MOST_PAIRED]
     costs = {
@@ -114,13 +110,13 @@ def pairs(selection: Selection, counts: Mapping[str, int], inside: int, budget: 
 
 
 def conjunctions(left_out: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """What records are looked for that must do: those with all of the words, with the rarer half, with one of them."""
+    """The conjunctions to search for one after another: all words, the rarer half, one of them."""
     half = (len(left_out) + 1) // 2
     yield from dict.fromkeys((tuple(left_out), tuple(left_out[:half]), *((word,) for word in left_out)))
 
 
 def bm25(texts: Mapping[str, Sequence[str]], words: Sequence[str]) -> list[tuple[str, float]]:
-    """The keys of the texts, given as terms, that have any of the words, best first, keys breaking ties."""
+    """The keys of the texts, given as terms, that have any of the words, best first, with the key for tie-breaking."""
     mean = sum(map(len, texts.values())) / max(len(texts), 1)
     counts = {key: Counter(text) for key, text in texts.items()}
     weights = {word: rarity(len(texts), sum(word in each for each in counts.values())) for word in words}
@@ -132,8 +128,8 @@ def bm25(texts: Mapping[str, Sequence[str]], words: Sequence[str]) -> list[tuple
 
 
 def owners(where: Predicate) -> dict[str, tuple[str, ...]]:
-    """Whose records a predicate asks for: the owners that each of them must have one of."""
-    # Asked of every predicate, and twice as fast as patterns would be.
+    """The owners in a predicate; each record must have one of each list."""
+    # Called for every predicate; twice as fast as structural pattern matching.
     if isinstance(where, And):
         found: dict[str, tuple[str, ...]] = {}
         for part in where.parts:
@@ -148,7 +144,7 @@ def owners(where: Predicate) -> dict[str, tuple[str, ...]]:
 
 
 def without_expiry(where: Predicate) -> Predicate:
-    """The predicate without what it says about expiry, which is another moment in every question."""
+    """The predicate without the condition on expiry, which differs in every query."""
     match where:
         case Compare("expires_at", _, _):
             return EVERYTHING
@@ -160,9 +156,8 @@ def without_expiry(where: Predicate) -> Predicate:
 
 
 class CountCache(Generic[V]):
-    """Counts of words, for as long as a mark of the time or the size they were counted at hardly moves.
-
-    They decide which words are looked up and how much they weigh, so that an outdated one costs a little time or order.
+    """A cache of word counts, which are valid while a mark (the time or the size of the table) hardly changes. Counts
+    decide which words are looked up and their weights, so a stale count only affects speed and order slightly.
     """
 
     def __init__(self, slack: float, most: int = _MOST_REMEMBERED) -> None:
@@ -187,5 +182,5 @@ class CountCache(Generic[V]):
 
 
 def minute() -> int:
-    """The minute: a table's size is not known on a server without counting, so that counts last as long as that."""
+    """The current minute, the mark on a server, which does not know the size of a table without counting."""
     return int(time.monotonic() // 60)

@@ -1,4 +1,4 @@
-"""The record store: the calls on records that are the same for every store."""
+"""The record store: the public calls on records, the same for every store."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ USUAL_DIMENSIONS = 384
 
 
 def described(config: Mapping[str, Any]) -> Settings:
-    """The settings that these keys give, as strictly read as a file: with references resolved, and no unknown key."""
+    """The settings with these keys, validated like a file: references are resolved, and unknown keys are errors."""
     # Only the loader knows the keys and resolves references.
     from alma.config.loader import settings_from
 
@@ -56,7 +56,7 @@ DEFAULT_MODEL = UNNAMED_MODEL
 
 
 class Capability(StrEnum):
-    """What a store can do beyond the contract."""
+    """Optional capabilities of a store."""
 
     SERVER = "server"
     NATIVE_VECTORS = "native_vectors"
@@ -82,21 +82,20 @@ class RecordStore(TransactionalStore):
 
     @property
     def capabilities(self) -> frozenset[Capability]:
-        """What this store can do beyond the contract."""
+        """The optional capabilities of this store."""
         return frozenset()
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a person should know about how this store runs here, one sentence each."""
+        """Notes for operators about this store, one sentence each."""
         return ()
 
     # ------------------------------------------------------------------ the model
 
     def name_model(self, model: str) -> None:
-        """Be opened for this model from now on, if none was named; refused where the vectors here are of others only.
-
-        The store itself learns the name with the first vector that is written. Vectors that came before without a name
-        are of an unknown model: the caller must use the same one again.
+        """Set the embedding model of a store that was opened without one; an error if the store only has vectors of
+        others. The name is stored with the first vector. The model of earlier vectors without a name is unknown: the
+        caller must use the same one again.
         """
         if self.embedding_model != DEFAULT_MODEL:
             return
@@ -116,7 +115,7 @@ class RecordStore(TransactionalStore):
     # ------------------------------------------------------------------ reading
 
     def get(self, cls: type[T], record_id: str, scope: Scope, as_of: datetime | None = None) -> T | None:
-        """The record with this id inside the scope, or None; `as_of` asks for what it was then."""
+        """The record with this id inside the scope, or None; with `as_of`, as it was then."""
         with self.snapshot() as tx:
             return tx.get(cls, record_id, scope, as_of)
 
@@ -140,7 +139,7 @@ class RecordStore(TransactionalStore):
         after: Cursor | None = None,
         as_of: datetime | None = None,
     ) -> list[T]:
-        """The records inside the scope that fulfil the predicate, in order, from behind the cursor."""
+        """The records inside the scope that match the predicate, in order, after the cursor."""
         with self.snapshot() as tx:
             return tx.find(cls, scope, where, order, limit, after, as_of)
 
@@ -152,7 +151,7 @@ class RecordStore(TransactionalStore):
         order: Sequence[Order] = (),
         page_size: int = 500,
     ) -> Iterator[T]:
-        """Every such record, fetched page by page, each page from the state then committed."""
+        """All such records, read page by page; each page sees the state committed by then."""
         if page_size == 0:
             raise ValidationError("query", "page_size", page_size, "must be a whole number of at least 1")
         after: Cursor | None = None
@@ -172,27 +171,26 @@ class RecordStore(TransactionalStore):
         order: Sequence[Order] = (),
         limit: int | None = None,
     ) -> list[tuple[Any, ...]]:
-        """These fields alone, or `TEXT_LENGTH`, of what `find` finds: faster where the rest is not needed."""
+        """These fields only, or `TEXT_LENGTH`, of the results of `find`, which is faster."""
         with self.snapshot() as tx:
             return tx.values(cls, names, scope, where, order, limit)
 
     def word_counts(
         self, cls: type[Record], words: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> tuple[int, dict[str, int]]:
-        """How many records there are, and how many have each term: exact in small scopes, estimated in large ones.
-
-        A store may count all of the scope, whatever else the predicate asks for.
+        """The number of records, and the number with each term: exact in small scopes, estimated in large ones. A store
+        may count the whole scope and ignore the rest of the predicate.
         """
         with self.snapshot() as tx:
             return tx.word_counts(cls, words, scope, where)
 
     def count(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        """How many records inside the scope fulfil the predicate."""
+        """The number of records inside the scope that match the predicate."""
         with self.snapshot() as tx:
             return tx.count(cls, scope, where)
 
     def size(self, cls: type[Record], scope: Scope, where: Predicate = EVERYTHING) -> int:
-        """About how many records the scope has, exact while they are few; the predicate may be left out of account."""
+        """The approximate number of records in the scope, exact if they are few; the predicate may be ignored."""
         with self.snapshot() as tx:
             return tx.size(cls, scope, where)
 
@@ -205,14 +203,11 @@ class RecordStore(TransactionalStore):
         limit: int = 10,
         exact: bool = True,
     ) -> list[tuple[str, float]]:
-        """The ids of the records inside the scope that share words with the query, with scores, best match first.
-
-        The score is BM25: rare words count more, repetitions less and less, long texts less; it is above zero. Words
-        that every text has (the, what, is) are left out of the query, unless there are no others, and of more than 64
-        different words the rarest are looked for. The answer is exact, every word counting, while these have no more
-        than some 4,000 entries in the scope, so always in a store of up to 3,000 records; beyond that the most common
-        words may only help to rank, or be left out. With `exact=False`, which of many equally good matches are given
-        may vary.
+        """The ids and BM25 scores of the records inside the scope that share words with the query, best match first.
+        Scores are above zero. Stop words (the, what, is) are ignored unless the query has no others, and of more than
+        64 distinct words the rarest are used. The result is exact, with every word counting, while the words have at
+        most about 4,000 postings in the scope, so always in a store of up to 3,000 records; beyond that the most common
+        words may only affect the ranking, or be ignored. With `exact=False`, tie-breaking is arbitrary.
         """
         with self.snapshot() as tx:
             return tx.matching_ids(cls, query, scope, where, limit, exact)
@@ -220,9 +215,8 @@ class RecordStore(TransactionalStore):
     def word_scores(
         self, cls: type[Record], query: str, ids: Iterable[str], scope: Scope, where: Predicate = EVERYTHING
     ) -> dict[str, float]:
-        """What `matching_ids` scores those of these records inside the scope that share words with the query.
-
-        Every word counts, however common it is; of long texts among many, only the beginning may be looked at.
+        """The scores of `matching_ids` for those of these records inside the scope that share words with the query.
+        Every word counts, however common; for many records, only the beginning of long texts may be read.
         """
         with self.snapshot() as tx:
             return tx.word_scores(cls, query, ids, scope, where)
@@ -230,7 +224,7 @@ class RecordStore(TransactionalStore):
     def search_text(
         self, cls: type[T], query: str, scope: Scope, where: Predicate = EVERYTHING, limit: int = 10
     ) -> list[Hit[T]]:
-        """The records that `matching_ids` finds, with their scores."""
+        """The records of `matching_ids`, with their scores."""
         with self.snapshot() as tx:
             return tx.search_text(cls, query, scope, where, limit)
 
@@ -244,10 +238,10 @@ class RecordStore(TransactionalStore):
         model: str | None = None,
         exact: bool = True,
     ) -> list[Hit[T]]:
-        """The records inside the scope whose vectors point most nearly the same way, with their cosine.
+        """The records inside the scope whose vectors have the highest cosine with this one.
 
-        A record with passages counts once, with the best of its vectors. With `exact=False` a store that has an
-        approximate index may use it.
+        A record with passages counts once, with the best of its vectors. With `exact=False` a store may use an
+        approximate index.
         """
         with self.snapshot() as tx:
             return tx.search_vector(cls, vector, scope, where, limit, model, exact)
@@ -262,39 +256,41 @@ class RecordStore(TransactionalStore):
         model: str | None = None,
         exact: bool = True,
     ) -> list[tuple[str, float]]:
-        """What `search_vector` finds, as ids and cosines, without reading the records."""
+        """The ids and cosines of `search_vector`, without reading the records."""
         with self.snapshot() as tx:
             return tx.nearest_ids(cls, vector, scope, where, limit, model, exact)
 
     def without_vector(
         self, cls: type[T], model: str, scope: Scope, limit: int = 100, after: str | None = None
     ) -> list[T]:
-        """The records inside the scope that have no vector of this model, by id, from behind the id `after`."""
+        """The records inside the scope without a vector of this model, by id, starting after the id `after`."""
         with self.snapshot() as tx:
             return tx.without_vector(cls, model, scope, limit, after)
 
     def count_without_vector(self, cls: type[Record], model: str, scope: Scope) -> int:
-        """How many records inside the scope have no vector of this model."""
+        """The number of records inside the scope without a vector of this model."""
         with self.snapshot() as tx:
             return tx.count_without_vector(cls, model, scope)
 
     def is_half_moved(self, cls: type[Record], model: str) -> bool:
-        """Whether any record anywhere has vectors of other models and none of this one."""
+        """Whether any record of the store has vectors of other models but none of this one."""
         with self.snapshot() as tx:
             return tx.is_half_moved(cls, model)
 
     def vectors_of(self, cls: type[Record], record_ids: Iterable[str]) -> list[RecordVector]:
-        """Every vector of these records, of every model and with the passages, by id, model and part."""
+        """All vectors of these records, of every model and with passages, by id, model and part."""
         with self.snapshot() as tx:
             return tx.vectors_of(cls, record_ids)
 
     def models(self) -> dict[str, int]:
-        """The models of which there are vectors, and how long those are."""
+        """The models with vectors, and the length of these."""
         with self.snapshot() as tx:
             return tx.models()
 
     def changed_since(self, cls: type[T], scope: Scope, where: Predicate, as_of: datetime) -> list[T]:
-        """As they were then: the records inside the scope that have changed or gone since, by id, without vectors."""
+        """The records inside the scope that have changed or been deleted since, as they were then, by id, without
+        vectors.
+        """
         with self.snapshot() as tx:
             return tx.changed_since(cls, scope, where, as_of)
 
@@ -308,22 +304,20 @@ class RecordStore(TransactionalStore):
         max_depth: int = 1,
         limit: int = 1000,
     ) -> list[Reached]:
-        """The memories that relationships lead to from these, nearest first, ids breaking ties.
-
-        Every memory on the way lies inside the scope and fulfils `where`, every relationship fulfils `along`; "out"
-        follows relationships from source to target, "in" the other way round, except for those that hold both ways.
-        Circles do no harm.
+        """The memories reachable from these over relationships, nearest first, with the id for tie-breaking. Every
+        memory on the way is inside the scope and matches `where`, every relationship matches `along`; "out" follows
+        relationships from source to target, "in" in reverse; symmetric ones are followed both ways. Cycles are allowed.
         """
         with self.snapshot() as tx:
             return tx.reachable(start_ids, scope, where, along, direction, max_depth, limit)
 
     def audit_heads(self) -> list[ChainHead]:
-        """The head of each chain of audit events; a copy kept elsewhere reveals even a log that was rewritten."""
+        """The head of each audit hash chain; a copy kept elsewhere reveals a rewritten log."""
         with self.snapshot() as tx:
             return tx.audit_heads()
 
     def history(self, cls: type[Record], record_id: str, scope: Scope) -> list[MemoryVersion]:
-        """Every version of a record that lay inside the scope, oldest first; a deleted record keeps its history."""
+        """The versions of a record that were inside the scope, oldest first; also of a deleted record."""
         with self.snapshot() as tx:
             return tx.history(cls, record_id, scope)
 
@@ -345,7 +339,7 @@ class RecordStore(TransactionalStore):
     def update(
         self, cls: type[T], record_id: str, changes: Mapping[str, Any], scope: Scope, by: Attribution = ANONYMOUS
     ) -> T | None:
-        """Change these fields of a record and return it, or None where there is none inside the scope."""
+        """Change these fields of a record and return it, or None if there is none inside the scope."""
         return self.write(lambda tx: tx.update(cls, record_id, changes, scope), by)
 
     def increment(
@@ -357,7 +351,7 @@ class RecordStore(TransactionalStore):
         changes: Mapping[str, Any] | None = None,
         by: Attribution = ANONYMOUS,
     ) -> T | None:
-        """Add to counters of a record atomically; returns it, or None where there is none."""
+        """Add to counters of a record atomically; returns it, or None if there is none."""
         return self.write(lambda tx: tx.increment(cls, record_id, counters, scope, changes), by)
 
     def count_reads(self, cls: type[Record], reads: Mapping[str, Reads]) -> None:
@@ -365,44 +359,41 @@ class RecordStore(TransactionalStore):
         self.write(lambda tx: tx.count_reads(cls, reads))
 
     def delete(self, cls: type[Record], record_ids: Iterable[str], scope: Scope, by: Attribution = ANONYMOUS) -> int:
-        """Delete these records inside the scope with their dependents; returns how many there were."""
+        """Delete these records inside the scope with their dependents; returns the number of deleted records."""
         ids = named(spec_of(cls), record_ids)
         return self.write(lambda tx: tx.delete(cls, ids, scope), by)
 
     def delete_where(self, cls: type[Record], scope: Scope, where: Predicate, by: Attribution = ANONYMOUS) -> int:
-        """Delete the records inside the scope that fulfil the predicate; returns how many there were."""
+        """Delete the records inside the scope that match the predicate; returns their number."""
         return self.write(lambda tx: tx.delete_where(cls, scope, where), by)
 
     def put_vectors(
         self, cls: type[Record], vectors: Mapping[str, Any], model: str, made_from: Mapping[str, str] | None = None
     ) -> int:
-        """Store vectors of another model beside the records' own; the records must exist. Returns how many.
-
-        With `made_from`, the texts that the vectors were made from, records that are gone or that meanwhile say
-        something else are left out.
+        """Store vectors of another model in addition to the records' own; the records must exist. Returns their number.
+        `made_from` has the embedded texts: records that are deleted or have another text by now are skipped.
         """
         return self.write(lambda tx: tx.put_vectors(cls, vectors, model, made_from))
 
     def put_passages(self, cls: type[Record], passages: Mapping[str, Sequence[Any]], model: str | None = None) -> None:
-        """Store the vectors of each record's passages in place of those it has; an empty list removes them.
-
-        The records must exist. Passages last until the record is saved with another embedding, or deleted.
+        """Replace the passage vectors of each record; an empty list removes them. The records must exist. Passages are
+        kept until the record is saved with another embedding, or deleted.
         """
         self.write(lambda tx: tx.put_passages(cls, passages, model))
 
     # ------------------------------------------------------------------ the outbox
 
     def register_projection(self, name: str, kinds: Iterable[type[Record]]) -> None:
-        """From now on, mark every change of these kinds for the named index."""
+        """Mark every change of these kinds for the named projection from now on."""
         chosen = tuple(cls.spec.kind for cls in kinds)
         self.write(lambda tx: tx.register_projection(name, chosen))
 
     def drop_projection(self, name: str) -> None:
-        """Stop marking changes for the named index and forget its marks."""
+        """Stop marking changes for the named projection and delete its marks."""
         self.write(lambda tx: tx.drop_projection(name))
 
     def claim(self, projection: str, limit: int = 100, lease_seconds: float = 60.0) -> list[Mark]:
-        """Lease marks to work on, oldest first; other workers do not get them until the lease ends."""
+        """Lease marks, oldest first; other workers do not get them until the lease ends."""
         return self.write(lambda tx: tx.claim(projection, limit, lease_seconds))
 
     def acknowledge(self, marks: Iterable[Mark], *, again: bool = True) -> int:
@@ -429,11 +420,11 @@ class RecordStore(TransactionalStore):
         self.write(lambda tx: tx.fail(mark, error, park_after, pause_seconds, again=again))
 
     def unpark(self, projection: str) -> int:
-        """Let parked marks be claimed again; returns how many."""
+        """Make parked marks available again; returns their number."""
         return self.write(lambda tx: tx.unpark(projection))
 
     def pending(self, projection: str) -> list[Mark]:
-        """Every mark there is for the projection, parked ones included."""
+        """All marks of the projection, including parked ones."""
         with self.snapshot() as tx:
             return tx.pending(projection)
 
@@ -450,12 +441,12 @@ class RecordStore(TransactionalStore):
     # ------------------------------------------------------------------ copies
 
     def copy_to(self, path: Path, on_progress: Callable[[int, int], object] = lambda done, total: None) -> None:
-        """Write one committed state of everything into a new file, while others write; needs `Capability.COPY`."""
-        raise UnsupportedOperation("this store makes no copies of itself; export it instead")
+        """Write a snapshot of the store to a new file, without blocking writers; needs `Capability.COPY`."""
+        raise UnsupportedOperation("this store cannot copy itself; export it instead")
 
     def copy_from(self, path: Path) -> None:
-        """Become what such a file holds, all at once; needs `Capability.COPY`."""
-        raise UnsupportedOperation("this store makes no copies of itself; import an export instead")
+        """Replace the contents of the store by such a copy, atomically; needs `Capability.COPY`."""
+        raise UnsupportedOperation("this store cannot restore a copy; import an export instead")
 
     # ------------------------------------------------------------------ life cycle
 
@@ -472,10 +463,11 @@ class RecordStore(TransactionalStore):
             raise StorageError("a store cannot be scrubbed inside a transaction")
         requested = time.monotonic()
         with self._scrubbing:
-            # One that began since, for another thread, did it for this one as well.
+            # A run that began later, in another thread, has done the work of this call as well.
             if self._scrubbed_at <= requested:
                 self._scrubbed_at = time.monotonic()
                 self._scrub()
 
     def _scrub(self) -> None:
-        """The work of `scrub`, outside of transactions; a store that rewrites its files with every change has none."""
+        """The implementation of `scrub`, outside of transactions; stores that rewrite their files with every change
+        need none."""

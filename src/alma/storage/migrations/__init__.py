@@ -1,1 +1,1 @@
-"""Migrations: numbered SQL files for each database, and what applies and checks them."""
+"""Migrations: numbered SQL files for each database, with checksums."""

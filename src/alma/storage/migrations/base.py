@@ -174,18 +174,18 @@ CREATE INDEX idx_outcomes_lesson ON alma_outcomes (project_id, agent, lesson_id,
 """,
     },
 }
-"""By dialect and checksum, what turns the schema of that text into the one of the text that stayed."""
+"""By dialect and checksum of an earlier text: the statements that bring its schema to that of the current text."""
 
 
 HISTORY_TABLE = "schema_migrations"
 _STEP = re.compile(r"^-- then: (\w+)$", re.MULTILINE)
-# What is indexed anew with all that today's code knows of words needs no mending, and always is.
+# The first step is unnecessary if the second one runs, which reindexes all words.
 _CONTAINED = {"index_signs": "index_words"}
 
 
 @dataclass(frozen=True, slots=True)
 class Migration:
-    """One numbered change of the schema."""
+    """A numbered change of the schema."""
 
     version: int
     name: str
@@ -197,7 +197,7 @@ class Migration:
 
     @property
     def step(self) -> str | None:
-        """The step in Python that a line `-- then: name` asks for, None where SQL says it all."""
+        """The Python step of a line `-- then: name`; None without one."""
         named = _STEP.search(self.sql)
         return None if named is None else named.group(1)
 
@@ -208,7 +208,7 @@ class Migration:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """A migration that a database says it has been through."""
+    """A migration that is recorded in a database as applied."""
 
     version: int
     name: str
@@ -226,14 +226,14 @@ class MigrationState:
 
 @cache
 def known_migrations(dialect: DialectName) -> tuple[Migration, ...]:
-    """Every migration this version of ALMA carries, in order."""
+    """All migrations of this version of ALMA, in order."""
     folder = resources.files("alma.storage.migrations") / dialect
     files = sorted((entry for entry in folder.iterdir() if entry.name.endswith(".sql")), key=lambda e: e.name)
     return tuple(_parsed(entry.name, entry.read_text(encoding="utf-8")) for entry in files)
 
 
 class Migrator(ABC):
-    """Brings one database to the schema this version knows; subclasses know how to talk to it."""
+    """Migrates a database to the schema of this version; subclasses implement the access to it."""
 
     def __init__(self, dialect: DialectName, migrations: Sequence[Migration] | None = None) -> None:
         self._amendments = AMENDMENTS[dialect]
@@ -241,15 +241,15 @@ class Migrator(ABC):
 
     @abstractmethod
     def _applied(self) -> list[Applied]:
-        """What the database has been through; an empty list where there is no table for it."""
+        """The applied migrations; an empty list if there is no history table."""
 
     @abstractmethod
     def _locked(self) -> AbstractContextManager[None]:
-        """Hold every other migrator off; what happens inside commits together or not at all."""
+        """Lock out other migrators; everything inside is one transaction."""
 
     @abstractmethod
     def _before_change(self) -> None:
-        """Called once, locked, before the first change."""
+        """Called under the lock before the first change."""
 
     @abstractmethod
     def _apply(self, migration: Migration) -> None:
@@ -257,22 +257,22 @@ class Migrator(ABC):
 
     @abstractmethod
     def _amend(self, statements: Iterator[str], version: int, checksum: str) -> None:
-        """Run statements and record that a migration has this checksum now."""
+        """Run statements and update the checksum of an applied migration."""
 
     @abstractmethod
     def _steps(self) -> Mapping[str, Callable[[], None]]:
-        """What migrations may ask for beyond SQL, by name."""
+        """The Python steps of migrations, by name."""
 
     def _after_change(self) -> None:  # noqa: B027 - only some databases have something to do here
-        """Called once, locked, after the last change."""
+        """Called under the lock after the last change."""
 
     @property
     @abstractmethod
     def target(self) -> str:
-        """The database's name for messages."""
+        """The name of the database in messages."""
 
     def status(self) -> list[MigrationState]:
-        """Every known migration and whether it was applied; an unknown or changed one is an error."""
+        """All known migrations and whether they were applied; an unknown or changed one is an error."""
         applied = {row.version: row for row in self._checked(self._applied())}
         return [
             MigrationState(migration, applied[migration.version].applied_at if migration.version in applied else None)
@@ -280,11 +280,11 @@ class Migrator(ABC):
         ]
 
     def pending(self) -> list[Migration]:
-        """What `migrate` would do: the dry run."""
+        """The pending migrations, which `migrate` would apply."""
         return [state.migration for state in self.status() if state.applied_at is None]
 
     def migrate(self) -> list[Migration]:
-        """Apply what is pending; returns it."""
+        """Apply the pending migrations; returns them."""
         if not self.pending() and not self._outdated():
             return []
         with self._locked():
@@ -303,7 +303,7 @@ class Migrator(ABC):
         return todo
 
     def _outdated(self) -> list[tuple[Applied, Migration]]:
-        """What was applied in a text that was changed before migrations were frozen, with the text that stayed."""
+        """Applied migrations whose text was changed before migrations were frozen, with the current text."""
         known = {migration.version: migration for migration in self._known}
         applied = [(row, known[row.version]) for row in self._applied() if row.version in known]
         return [
@@ -313,7 +313,7 @@ class Migrator(ABC):
         ]
 
     def _take_steps(self, migrations: Sequence[Migration]) -> None:
-        """Take each step once, when the schema is the one that today's code knows."""
+        """Run each Python step once, after all SQL, when the schema is the current one."""
         known = self._steps()
         wanted = dict.fromkeys(migration.step for migration in migrations if migration.step is not None)
         for name in wanted:

@@ -1,4 +1,4 @@
-"""The whole schema of a dialect as SQL, from the records: what a new migration is checked against.
+"""Generate the complete schema of a dialect from the records, to check a new migration against.
 
 `python -m alma.storage.migrations.generate sqlite` prints it.
 """
@@ -23,7 +23,7 @@ _NOW = {"sqlite": "strftime('%Y-%m-%dT%H:%M:%f000Z', 'now')", "postgresql": "now
 
 
 def schema_sql(dialect: DialectName) -> Iterator[str]:
-    """Every statement that makes an empty store, in order."""
+    """The statements that create an empty store, in order."""
     schema = Schema(dialect)
     writer: sa.Dialect = sqlite.dialect() if dialect == "sqlite" else postgresql.dialect()  # type: ignore[no-untyped-call]
     for table in schema.metadata.tables.values():

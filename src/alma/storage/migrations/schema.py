@@ -1,4 +1,4 @@
-"""Tables from records: the one description of a kind becomes columns, constraints and indexes of either dialect."""
+"""Generate tables from record specifications: columns, constraints and indexes for each dialect."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _SQLITE_TYPES: dict[FieldType, sa.types.TypeEngine[Any]] = {
 
 
 def _postgres_types() -> dict[FieldType, sa.types.TypeEngine[Any]]:
-    # Loaded when it is needed: a dialect takes longer to import than a store to open.
+    # Imported lazily: importing a dialect takes longer than opening a store.
     from sqlalchemy.dialects.postgresql import JSONB
 
     return {
-        # Text compares byte by byte on every store, so that order and pages agree whatever the server's locale.
+        # Text is compared bytewise in every store, so that order and pages do not depend on the server's locale.
         FieldType.TEXT: sa.Text(collation="C"),
         FieldType.INTEGER: sa.BigInteger(),
         FieldType.FLOAT: sa.Double(),
@@ -84,7 +84,7 @@ class Schema:
         return _NUMBERS.get(spec.kind) if self.dialect == "postgresql" else None
 
     def _columns(self, spec: RecordSpec) -> Iterator[sa.Column[Any]]:
-        # An explicit rowid: VACUUM may renumber an implicit one, and the full-text table points at it.
+        # An explicit rowid: VACUUM may renumber implicit ones, which the full-text table references.
         apart = self.dialect == "sqlite" and bool(spec.text)
         if apart:
             yield sa.Column("seq", sa.Integer(), primary_key=True)
@@ -159,10 +159,10 @@ class Schema:
         sa.Index(index.name, *columns, **self._options(where=where, using=method or None))
 
     def _options(self, **options: Any) -> dict[str, Any]:
-        """Options of a table or index in this dialect alone: naming another one makes SQLAlchemy load it."""
+        """Options of a table or index for this dialect only: options of another one would make SQLAlchemy import it."""
         return {f"{self.dialect}_{name}": value for name, value in options.items() if value is not None}
 
-    # ------------------------------------------------------------------ what stands beside the records
+    # ------------------------------------------------------------------ tables besides the records
 
     def _tags_table(self) -> sa.Table:
         text = self.column_type(FieldType.TEXT)
@@ -176,12 +176,12 @@ class Schema:
         )
         sa.Index("unique_memory_tag", table.c.memory_id, table.c.tag, unique=True)
         sa.Index("idx_memory_tags_memory_id", table.c.memory_id)
-        # On a server the records of a tag are found without reading the table.
+        # On a server an index-only scan finds the records with a tag.
         sa.Index("idx_memory_tags_tag", table.c.tag, *([table.c.memory_id] if self.dialect == "postgresql" else ()))
         return table
 
     def _embeddings_table(self) -> sa.Table:
-        """Vectors of any model; the vector column itself is made by the store, which knows what it can hold."""
+        """Vectors of any model; the store creates the vector column itself, because its type depends on the server."""
         text = self.column_type(FieldType.TEXT)
         columns: list[sa.Column[Any]] = [
             sa.Column("memory_type", text, nullable=False),
@@ -200,7 +200,7 @@ class Schema:
                 sa.Column("created_at", sa.DateTime(timezone=True), server_default=sa.func.now(), nullable=False)
             )
         name = self.names.embeddings
-        # Ids that never come again tell an index which vectors it has not seen yet.
+        # Ids that are never reused tell an index which vectors are new.
         table = sa.Table(name, self.metadata, *columns, **self._options(autoincrement=self.dialect == "sqlite" or None))
         key = (table.c.memory_type, table.c.memory_id, table.c.model, table.c.part)
         sa.Index("idx_embeddings_type", *key, unique=True)

@@ -1,1 +1,1 @@
-"""The relational stores: records become tables, predicates become clauses, questions become statements."""
+"""SQL generation for the relational stores: tables, clauses and statements."""

@@ -26,13 +26,11 @@ from alma.storage.traversal import Reached, Walk
 
 
 class SqlBackend(Backend):
-    """Runs the statements of each kind on one open connection.
-
-    A database adds three ways to run a statement, how it spells lists, and its full text and nearest neighbours.
-    `cache` is what the store's transactions remember for each other.
+    """Runs the statements of each kind on one open connection. A subclass adds three ways to run a statement, the
+    syntax of lists, full-text search and vector search. `cache` is shared by the transactions of the store.
     """
 
-    # From how many ids on it is cheaper to look up the newest stored id before looking up each.
+    # From this number of ids on it is cheaper to read the newest stored id before looking up each.
     many_ids = 32
 
     def __init__(
@@ -42,12 +40,12 @@ class SqlBackend(Backend):
         self.dialect = dialect
         self.names = dialect.names
         self.cache = cache
-        # The models whose first vectors this transaction brings.
+        # The models whose first vectors this transaction stores.
         self._claimed: frozenset[str] = frozenset()
-        # SQLite: the kinds that projections follow, as this transaction found them.
+        # SQLite: the kinds that projections follow, as read by this transaction.
         self.followed_kinds: frozenset[str] | None = None
 
-    # ------------------------------------------------------------------ what a database adds
+    # ------------------------------------------------------------------ implemented by a database
 
     @abstractmethod
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
@@ -55,18 +53,18 @@ class SqlBackend(Backend):
 
     @abstractmethod
     def run(self, sql: str, values: Mapping[str, Any]) -> int:
-        """Run a statement; returns how many rows it touched."""
+        """Run a statement; returns the number of affected rows."""
 
     @abstractmethod
     def run_many(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
-        """Run a statement with positional parameters once for each row."""
+        """Run a statement with positional parameters for each row."""
 
     def insert_rows(self, table: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-        """Write new rows; a database may know a faster way to write many."""
+        """Insert rows; a database may have a faster way to insert many."""
         self.run_many(f"INSERT INTO {table} ({', '.join(columns)}) VALUES {self.placeholders(len(columns))}", rows)
 
     def placeholders(self, count: int) -> str:
-        """So many positional parameters in brackets, for `run_many`."""
+        """A list of positional parameters in parentheses, for `run_many`."""
         return f"({', '.join([self.names.mark] * count)})"
 
     @abstractmethod
@@ -78,7 +76,7 @@ class SqlBackend(Backend):
         """A list of ids as a parameter of `in_list`."""
 
     def stored_vector(self, vector: Vector) -> Any:
-        """The vector as the table's column takes it."""
+        """The vector in the form of its column."""
         return vector.to_bytes()
 
     # ------------------------------------------------------------------ reading
@@ -104,7 +102,7 @@ class SqlBackend(Backend):
         return super().lock(spec, keys, where)
 
     def _all_newer(self, table: str, column: str, keys: Collection[str]) -> bool:
-        """Whether all of many ids sort behind every stored one, as ids made by the clock do: then none exists yet."""
+        """Whether all of many ids sort after every stored one, as new time-ordered ids do; then none of them exists."""
         if len(keys) < self.many_ids:
             return False
         newest = self.rows(f'SELECT max("{column}") FROM "{table}"', {})[0][0]
@@ -179,7 +177,7 @@ class SqlBackend(Backend):
         self._delete_vectors(spec, record_ids, f"AND model <> {self.names.mark}", model)
 
     def _delete_vectors(self, spec: RecordSpec, keys: Collection[str], further: str = "", *values: Any) -> None:
-        """Delete the vectors of these records, all or those that fulfil a further condition with these values."""
+        """Delete the vectors of these records, all or those that match a further condition."""
         mark = self.names.mark
         self.run_many(
             f"DELETE FROM {self.names.embeddings} WHERE memory_type = {mark} AND memory_id = {mark} {further}",
@@ -216,7 +214,7 @@ class SqlBackend(Backend):
         return int(self.rows(f"SELECT count(*) FROM {source}", values)[0][0])
 
     def _without_vector(self, spec: RecordSpec, model: str, where: Predicate) -> tuple[str, dict[str, Any]]:
-        """The records without a vector of a model, as what follows FROM, and its parameters."""
+        """The FROM clause for records without a vector of a model, and its parameters."""
         statements = self.dialect.kind(spec)
         condition, values = statements.condition(where)
         table, embeddings = statements.table, self.names.embeddings
@@ -229,10 +227,10 @@ class SqlBackend(Backend):
 
     def is_half_moved(self, spec: RecordSpec, model: str) -> bool:
         embeddings = self.names.embeddings
-        # Most stores know one model, which is seen at once.
+        # A fast path: most stores have one model.
         if len(self.rows(f"SELECT model FROM {self.names.models} LIMIT 2", {})) < 2:
             return False
-        # In one go along the index, without looking each of them up.
+        # A single scan of the index, without a lookup for each record.
         found = self.rows(
             f"SELECT 1 FROM {embeddings} WHERE memory_type = '{spec.kind}' GROUP BY memory_id "
             f"HAVING sum(CASE WHEN model = {self.names.parameter('own')} THEN 1 ELSE 0 END) = 0 LIMIT 1",
@@ -256,7 +254,7 @@ class SqlBackend(Backend):
         known = self.rows(f"SELECT dims FROM {models} WHERE model = {self.names.parameter('model')}", {"model": model})
         if known:
             if model not in self._claimed:
-                # Once committed it never changes; a claim of this transaction may yet be rolled back.
+                # It never changes once committed; a claim of this transaction may still be rolled back.
                 lengths[model] = int(known[0][0])
             return int(known[0][0])
         if claim is not None:
@@ -285,7 +283,7 @@ class SqlBackend(Backend):
     def supersede(
         self, record: Record, previous: Record, by: Attribution, moment: datetime, change: ChangeType | None
     ) -> bool:
-        """Without reading the newest version: it gets the content that only the record held, and gives its number."""
+        """Without reading the newest version: an UPDATE sets its content, and returns its number."""
         left = superseded(record, previous)
         of_record = {"memory_id": record.key, "kind": record.spec.kind}
         ceased = self.rows(_superseding(self.names, tuple(left.content)), {**of_record, **left.content})
@@ -320,7 +318,7 @@ class SqlBackend(Backend):
             condition, values_of_keys = statements.condition(In("memory_id", list(keys)))
             among, values = f" AND {condition}", {**values, **values_of_keys}
         of, then = self.names.parameter("of"), self.names.parameter("moment")
-        # The later versions come first: an index holds those, and most records never have a second one.
+        # Later versions first: an index has those, and most records never get a second version.
         found = self.rows(
             f"SELECT {columns} FROM {table} AS later CROSS JOIN {table} "
             f"WHERE later.version_number > 1 AND later.created_at > {then} AND later.kind = {of} "
@@ -333,7 +331,7 @@ class SqlBackend(Backend):
 
 @cache
 def _superseding(names: Names, columns: tuple[str, ...]) -> str:
-    """Gives the newest version of a record the content that only the record held, and says which it is."""
+    """The statement that sets the content of the newest version of a record, and returns its number."""
     table, named = names.table(MemoryVersion.spec), names.parameter
     same = f"memory_id = {named('memory_id')} AND kind = {named('kind')}"
     content = ", ".join(f"{name} = {named(name)}" for name in columns)
@@ -343,7 +341,7 @@ def _superseding(names: Names, columns: tuple[str, ...]) -> str:
 
 @cache
 def _following(names: Names) -> str:
-    """Writes the version that comes after it, whose content is the record itself."""
+    """The statement that inserts the next version, whose content is the record itself."""
     columns = ("memory_id", "kind", "version_number", "change_type", "change_reason", "diff_json", "created_at")
     written = (*columns, "created_by")
     table, marks = names.table(MemoryVersion.spec), ", ".join(map(names.parameter, written))
@@ -362,7 +360,7 @@ _EITHER_WAY = ", ".join(f"'{name}'" for name in sorted(SYMMETRIC))
 
 
 def walk_statement(dialect: Dialect, walk: Walk) -> tuple[str, Mapping[str, Any]]:
-    """The SQL and parameters that give (id, depth) of all that the walk reaches."""
+    """The SQL and parameters of a traversal, which returns (id, depth)."""
     memories, edges = dialect.kind(Memory.spec), dialect.kind(MemoryRelationship.spec)
     memory, edge = memories.table, edges.table
     values = Values(dialect.names)
@@ -378,9 +376,9 @@ def walk_statement(dialect: Dialect, walk: Walk) -> tuple[str, Mapping[str, Any]
         "in": f"({ends_here} OR ({starts_here} AND {either_way}))",
         "both": f"({starts_here} OR {ends_here})",
     }[walk.direction]
-    # The end that is not here is the one that a relationship leads to.
+    # The other end of the relationship.
     end = f'CASE WHEN {starts_here} THEN "{edge}".to_memory_id ELSE "{edge}".from_memory_id END'
-    # UNION drops what was reached at the same depth already, and the depth ends every circle.
+    # UNION removes duplicates at the same depth, and the depth limit ends cycles.
     sql = (
         f'WITH RECURSIVE walked (id, depth) AS (SELECT "{memory}".id, 0 FROM "{memory}" WHERE {begin} AND {shown} '
         f'UNION SELECT "{memory}".id, walked.depth + 1 FROM walked JOIN "{edge}" ON {leads} AND {along} '

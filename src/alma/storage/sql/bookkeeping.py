@@ -1,4 +1,4 @@
-"""The marks of the outbox and the heads of the audit chains as tables."""
+"""The outbox and the heads of the audit chains as tables."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _HEAD_AND_FOLLOWED = (
 
 
 class SqlMarks(MarkTable):
-    """The outbox as a table."""
+    """The outbox as an SQL table."""
 
     _columns = "projection, kind, record_id, generation, marked_at, leased_until, attempts, error, parked"
 
@@ -69,7 +69,7 @@ class SqlMarks(MarkTable):
         self._backend.run(_marking(self._backend.names, only is not None), values)
 
     def _followed(self) -> frozenset[str]:
-        """The kinds that projections follow; on SQLite no other transaction registers one meanwhile."""
+        """The kinds that projections follow; on SQLite the write lock keeps this list valid during the transaction."""
         known = self._backend.followed_kinds
         if known is None:
             found = self._backend.rows(f"SELECT kind FROM {self._projections}", {})
@@ -153,14 +153,14 @@ class SqlMarks(MarkTable):
 
 
 class SqlChains(ChainTable):
-    """The heads of the audit chains as a table."""
+    """The heads of the audit chains as an SQL table."""
 
     def __init__(self, backend: SqlBackend) -> None:
         self._backend = backend
 
     def take(self) -> ChainHead:
-        # SQLite has one writer at a time, who reads with the head which kinds are followed. On a server, chains locked
-        # by other writers are skipped, and a new one is begun where all are locked: so no writer waits.
+        # SQLite has a single writer, which reads the followed kinds in the same statement. On a server, chains locked
+        # by other writers are skipped, and a new chain is created if all are locked, so that no writer waits.
         if self._backend.dialect.name == "sqlite":
             found = self._backend.rows(_HEAD_AND_FOLLOWED, {})
             if found:
@@ -186,7 +186,7 @@ class SqlChains(ChainTable):
 
 @cache
 def _moving(names: Names) -> str:
-    """Writes down where a chain ends."""
+    """The statement that stores the head of a chain."""
     named = names.parameter
     return (
         f"UPDATE {names.audit_chains} SET length = {named('length')}, hash = {named('hash')} "

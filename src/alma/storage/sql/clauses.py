@@ -1,7 +1,7 @@
 """Names of tables, and predicates, orders and cursors as SQL.
 
-Names of columns come from the record's description, and values are bound. Only truth values and, on request, owners are
-written as literals, so that a server plans a statement once.
+Names of columns come from the record specification, and values are bound parameters. Only booleans and, on request,
+owners are literals, so that a server can reuse the query plan.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Names:
 
     def __init__(self, dialect: DialectName) -> None:
         self.dialect: DialectName = dialect
-        # A positional value as the driver wants it written.
+        # The placeholder of a positional parameter.
         self.mark = "?" if dialect == "sqlite" else "%s"
-        # The prefix of tables on a server shared with others.
+        # The prefix of tables on a shared server.
         prefix = "alma_" if dialect == "postgresql" else ""
         self.embeddings = f"{prefix}embeddings"
         self.models = f"{prefix}embedding_models"
@@ -56,14 +56,14 @@ class Names:
         return f"ARRAY[{', '.join(self.owner_columns(spec))}]"
 
     def tables(self) -> Iterator[str]:
-        """Every table but those that SQLite's full text needs."""
+        """All tables except the full-text tables of SQLite."""
         yield from (self.table(cls.spec) for cls in KINDS)
         yield from (self.tags, self.embeddings, self.models, self.projections, self.outbox, self.audit_chains)
         if self.dialect == "postgresql":
             yield self.words_due
 
     def parameter(self, name: str) -> str:
-        """A named value as the driver wants it written."""
+        """The placeholder of a named parameter."""
         return f":{name}" if self.dialect == "sqlite" else f"%({name})s"
 
 
@@ -76,10 +76,9 @@ _SEVERAL = (And, Or)
 
 
 class Values:
-    """Collects the values of a statement while it is written, under the names p0, p1, … or others.
-
-    With `spell`, a server is told in the statement itself whose records are wanted. With `hides_sessions` its planner
-    does not see which sessions are listed, nor how many.
+    """Collects the parameters of a statement while it is built, named p0, p1, … or with another prefix. With `spell`,
+    owners are literals in the statement. With `hides_sessions` the planner of a server does not see the list of
+    sessions.
     """
 
     def __init__(
@@ -92,18 +91,18 @@ class Values:
         self.values: dict[str, Any] = {}
 
     def put(self, value: Any) -> str:
-        """The parameter that stands for a value."""
+        """Bind a value; returns its placeholder."""
         return self._names.parameter(self.keep(value))
 
     def keep(self, value: Any) -> str:
-        """The name of the parameter that stands for a value."""
+        """Bind a value; returns the name of its parameter."""
         name = f"{self._prefix}{len(self.values)}"
         self.values[name] = value
         return name
 
 
 class Clauses:
-    """Writes the conditions of one kind's table in one dialect, encoding values as that dialect stores them."""
+    """Builds the conditions for the table of a kind in one dialect, with values encoded for that dialect."""
 
     def __init__(self, names: Names, spec: RecordSpec, encoders: Mapping[FieldType, Encoder]) -> None:
         self._names = names
@@ -111,7 +110,7 @@ class Clauses:
         self._encoders = encoders
         self._encoder_of = {field.name: encoders.get(field.type) for field in spec.fields}
         self._on_sqlite = names.dialect == "sqlite"
-        # SQLite's reading of JSON numbers may differ a little, so lists of these are not bound as one value.
+        # SQLite may parse JSON numbers slightly differently, so lists of floats are not bound as one JSON value.
         one_by_one = {field.name for field in spec.fields if self._on_sqlite and field.type is FieldType.FLOAT}
         self._listed_at_once = frozenset(spec.by_name) - one_by_one
         table = names.table(spec)
@@ -120,17 +119,15 @@ class Clauses:
     # ------------------------------------------------------------------ predicates
 
     def condition(self, predicate: Predicate, values: Values, by: str | None = None) -> str:
-        """What a record must fulfil, in brackets where it has several parts.
-
-        `by` names the field by which a statement around it looks records up.
+        """The condition for a predicate, in parentheses if it has several parts. `by` is the field by which the
+        surrounding statement looks up records.
         """
         leading = by if by is not None and self._on_sqlite else self._leading(predicate, values.hides_sessions)
         return self._condition(predicate, values, leading)
 
     def shape(self, predicate: Predicate, values: Values) -> Shape | None:
-        """What predicates have in common that differ in their values alone, which are put where `condition` would.
-
-        None for a predicate of which the values change how it is written; what was put is of no use then.
+        """A cache key that is equal for predicates that differ in values only; binds the values as `condition` does.
+        None for a predicate whose SQL depends on its values; the bound values are useless then.
         """
         if isinstance(predicate, Compare):
             value = self._value(predicate.field, predicate.value)
@@ -173,11 +170,10 @@ class Clauses:
         assert_never(predicate)
 
     def _leading(self, predicate: Predicate, hides_sessions: bool) -> str | None:
-        """The field by which records are looked up, where a predicate names a few: their keys, or a session.
-
-        Without statistics SQLite takes any equal comparison for as good as any other, and would rather go through all
-        records of a project than look up the five that are asked for. A server need not know whose records with some
-        keys are asked for, or of some sessions that it does not see, and would else plan anew for every owner.
+        """The field by which records are looked up if a predicate lists a few values: their keys, or a session. Without
+        statistics SQLite treats all equality conditions as equally selective, and might scan all records of a project
+        instead of looking up five keys. A server does not need owners as literals for such lookups, which would prevent
+        reuse of the plan.
         """
         if not self._on_sqlite:
             listed = _listed(predicate)
@@ -189,7 +185,7 @@ class Clauses:
 
     def _column(self, name: str, leading: str | None) -> str:
         column = self._columns[name]
-        # A plus sign changes nothing but keeps SQLite from using an index of this column.
+        # A unary plus keeps SQLite from using an index on this column.
         return f"+{column}" if self._on_sqlite and leading is not None and name != leading else column
 
     def _operand(self, name: str, value: Any, values: Values, leading: str | None) -> str:
@@ -201,10 +197,10 @@ class Clauses:
         return f"(SELECT {bound})" if self._is_beside_keys(name, leading) and isinstance(encoded, str) else bound
 
     def _spelled(self, name: str, value: Any, values: Values) -> str | None:
-        """A value as it stands in the statement itself, None for one that is bound."""
+        """The literal of a value; None for one that is bound."""
         if self._on_sqlite:
             return None
-        # Of a truth value that it does not know the planner takes one in two for fulfilled, and plans anew every time.
+        # With a bound boolean the planner would assume a selectivity of one half, and plan every time.
         if isinstance(value, bool):
             return "true" if value else "false"
         return values.spell(value) if values.spell is not None and name in OWNERS and isinstance(value, str) else None
@@ -214,7 +210,7 @@ class Clauses:
         return value if encode is None else encode(value)
 
     def _is_beside_keys(self, name: str, leading: str | None) -> bool:
-        """Whether a field says whose records are, where a server looks these up by their keys or sessions."""
+        """Whether a field is an owner in a server lookup by keys or sessions."""
         return not self._on_sqlite and leading is not None and name in OWNERS
 
     def _membership(self, name: str, column: str, members: Sequence[Any], values: Values, leading: str | None) -> str:
@@ -224,7 +220,7 @@ class Clauses:
             if values.spell is not None and name in OWNERS:
                 return f"{column} IN ({', '.join(map(values.spell, members))})"
             listed = values.put(self._members(name, members))
-            # The server then knows only that some are asked for, and need not plan anew for every number of them.
+            # A subquery hides the number of values, so that the server can reuse the plan.
             hidden = (name == self._spec.key and not self._spec.numbered) or self._is_beside_keys(name, leading)
             hidden = hidden or (values.hides_sessions and name == "session_id")
             return f"{column} = ANY({f'(SELECT {listed})::text[]' if hidden else listed})"
@@ -234,7 +230,7 @@ class Clauses:
         return f"{column} = {listed}" if len(members) == 1 else f"{column} IN (SELECT value FROM json_each({listed}))"
 
     def _members(self, name: str, members: Sequence[Any]) -> Any:
-        """The members of a list as one value; on SQLite a single member is bound as it is."""
+        """The members of a list as one parameter; on SQLite a single member is bound directly."""
         encode = self._encoder_of[name]
         encoded = list(members) if encode is None else [encode(member) for member in members]
         if not self._on_sqlite:
@@ -252,9 +248,9 @@ class Clauses:
 
     def _location(self, column: str, path: Sequence[str], value: Any, values: Values) -> str:
         if self._on_sqlite:
-            # Missing values first, so that the function is called for those alone that have something to look into.
+            # Test for NULL first, so that the function is called only for existing documents.
             return f"({column} IS NOT NULL AND alma_holds_at({column}, {values.put(json.dumps([path, value]))}))"
-        # Containment is what the index of JSON columns answers.
+        # The GIN index of JSON columns supports containment.
         documents = (json.dumps(_nested(path, each)) for each in (value, [value]))
         contained = (f"{column} @> {values.put(document)}::jsonb" for document in documents)
         return f"({column} IS NOT NULL AND {_joined(' OR ', list(contained))})"
@@ -262,7 +258,7 @@ class Clauses:
     # ------------------------------------------------------------------ order and pages
 
     def order_by(self, order: Sequence[Order], where: Predicate) -> str:
-        """The sort terms: missing values last either way, then the key."""
+        """The sort terms: NULLs last in both directions, then the key."""
         terms: list[str] = []
         leading = "" if self._is_sorted(where) else None
         for term in order:
@@ -273,9 +269,8 @@ class Clauses:
         return ", ".join((*terms, self._columns[self._spec.key]))
 
     def _is_indexed(self, term: Order, where: Predicate) -> bool:
-        """Whether SQLite has an index in which the matching records are sorted in this order already.
-
-        There missing values come last when the order is descending, and to say so would make SQLite sort.
+        """Whether SQLite has an index with the matching records in this order. In a descending index NULLs are last
+        already, and NULLS LAST would make SQLite sort.
         """
         if not self._on_sqlite or term.direction == "asc":
             return False
@@ -287,14 +282,13 @@ class Clauses:
         )
 
     def _is_sorted(self, where: Predicate) -> bool:
-        """Whether SQLite must look up the matching records and sort them, instead of scanning all in order.
-
-        Of several types there may be few records or none, and it would read a whole project to find that out.
+        """Whether SQLite must look up the matching records and sort them, instead of scanning all in order. A scan for
+        several types with few records would read the whole project.
         """
         return self._on_sqlite and "memory_type" in _listed(where)
 
     def behind(self, cursor: Cursor, order: Sequence[Order], values: Values) -> str:
-        """Records that sort after the cursor: equal in the first terms, later in the next."""
+        """The condition for records after the cursor: equal in the first terms, greater in the next."""
         alternatives: list[str] = []
         equal: list[str] = []
         starting: list[str] = []
@@ -309,7 +303,7 @@ class Clauses:
             if self._spec.by_name[term.field].nullable:
                 later = f"({later} OR {column} IS NULL)"
             elif not alternatives and not equal:
-                # Says nothing new, but lets an index begin at the cursor instead of walking there.
+                # Redundant, but lets the index scan start at the cursor.
                 starting.append(f"{column} {sign}= {bound}")
             alternatives.append(_joined(" AND ", [*equal, later]))
             equal.append(f"{column} = {bound}")
@@ -319,7 +313,7 @@ class Clauses:
 
 
 def fields_of(predicate: Predicate) -> Iterator[str]:
-    """The fields that a predicate speaks of."""
+    """The fields of a predicate."""
     if isinstance(predicate, And | Or):
         for part in predicate.parts:
             yield from fields_of(part)
@@ -329,7 +323,7 @@ def fields_of(predicate: Predicate) -> Iterator[str]:
 
 def _joined(word: str, parts: Sequence[str]) -> str:
     if len(parts) > _MOST_IN_A_ROW:
-        # SQLite reads a row of parts as a tree as deep as it is long, and only so deep a one.
+        # SQLite parses a chain of operators as a tree of that depth, which is limited, so it is split in halves.
         starts = range(0, len(parts), _MOST_IN_A_ROW)
         parts = [_joined(word, parts[start : start + _MOST_IN_A_ROW]) for start in starts]
         return _joined(word, parts)
@@ -337,7 +331,7 @@ def _joined(word: str, parts: Sequence[str]) -> str:
 
 
 def _given(predicate: Predicate) -> Iterator[str]:
-    """The fields of which a predicate allows certain values only."""
+    """The fields that a predicate limits to certain values."""
     match predicate:
         case Compare(name, "eq", _) | In(name, _):
             yield name
@@ -347,7 +341,7 @@ def _given(predicate: Predicate) -> Iterator[str]:
 
 
 def _listed(predicate: Predicate) -> set[str]:
-    """The fields of which a predicate lists the values it allows."""
+    """The fields for which a predicate lists allowed values."""
     match predicate:
         case In(name, _):
             return {name}
@@ -357,7 +351,7 @@ def _listed(predicate: Predicate) -> set[str]:
 
 
 def _nested(path: Sequence[str], value: Any) -> Any:
-    """The smallest document that has the value under the keys."""
+    """The smallest document with the value at the keys."""
     for key in reversed(path):
         value = {key: value}
     return value

@@ -1,4 +1,4 @@
-"""The statements of one kind in one dialect, and how its rows become records and back."""
+"""The statements of a kind in one dialect, and the conversion between rows and records."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from alma.storage.document import json_text, strings_text, timestamp_of, timesta
 from alma.storage.ranking import CountCache
 from alma.storage.sql.clauses import Clauses, DialectName, Encoder, Names, Shape, Spelling, Values
 
-# Each has some ten bytes for every vector.
+# Each entry takes about ten bytes per vector.
 _MOST_PLACES = 128
 
 
 class StoreCache:
-    """Numbers that decide how a search is run, and the few facts that never change once they are committed."""
+    """A cache of statistics that decide how a search is run, and of facts that never change once committed."""
 
     def __init__(self, dialect: DialectName) -> None:
-        # How long the vectors of each model are.
+        # The vector length of each model.
         self.vector_lengths: dict[str, int] = {}
-        # How many records have a word: on SQLite while the table keeps its size, on a server for a minute.
+        # The number of records with a word: on SQLite while the size of the table is the same, on a server for a
+        # minute.
         self.word_counts: CountCache[int] = CountCache(slack=0.02 if dialect == "sqlite" else 0)
-        # SQLite: which few records fulfil a predicate, with a mark of what was stored then.
+        # SQLite: the few records that match a predicate, with a mark that changes with the table.
         self.listings: dict[Hashable, tuple[Hashable, Any]] = {}
-        # PostgreSQL: of each table, the share of records with a common term, and the mean number of terms.
+        # PostgreSQL: for each table, the share of records with a common term, and the mean number of terms.
         self.term_shares: CountCache[Mapping[str, float]] = CountCache(slack=0)
         self.mean_lengths: CountCache[float] = CountCache(slack=0)
         # PostgreSQL: whether a scope has many records, and how many have one of some tags.
@@ -45,7 +46,7 @@ class StoreCache:
 
 
 def _utc(moment: datetime) -> datetime:
-    # The session's time zone is UTC; another driver may only spell it differently.
+    # The time zone of the session is UTC; a driver may return another object for it.
     return moment if moment.tzinfo is UTC else moment.replace(tzinfo=UTC)
 
 
@@ -61,12 +62,12 @@ _SQLITE_ENCODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_text,
     FieldType.JSON: json_text,
     FieldType.STRINGS: strings_text,
-    # SQLite keeps it as a number anyway, and the driver takes far longer over a truth value than over one.
+    # SQLite stores booleans as numbers, and the driver binds an int much faster than a bool.
     FieldType.BOOLEAN: int,
 }
 _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.TIMESTAMP: timestamp_of,
-    # Whatever else stands there was not written by us.
+    # Any other value was written by another program.
     FieldType.BOOLEAN: {0: False, 1: True}.__getitem__,
     FieldType.JSON: lambda text: json.loads(text) if text != "{}" else {},
     FieldType.STRINGS: lambda text: tuple(json.loads(text)) if text != "[]" else (),
@@ -83,8 +84,9 @@ _POSTGRES_DECODERS: dict[FieldType, Encoder] = {
 
 
 def _spelled(moments: Sequence[Any], others: tuple[Sequence[Any], Sequence[Any]] | None) -> list[str | None]:
-    """Moments as texts; where another column has the same ones, as most records are born at the time of their first
-    use, its texts are taken."""
+    """Timestamps as texts; reuses those of another column with equal values, as created_at and updated_at of new
+    records.
+    """
     if others is None:
         return [None if moment is None else timestamp_text(moment) for moment in moments]
     return [
@@ -94,7 +96,7 @@ def _spelled(moments: Sequence[Any], others: tuple[Sequence[Any], Sequence[Any]]
 
 
 class Dialect:
-    """How one database spells SQL and values; shared by all transactions."""
+    """The SQL syntax and value encoding of a database; shared by all transactions."""
 
     def __init__(self, name: DialectName) -> None:
         self.name: DialectName = name
@@ -114,7 +116,7 @@ class Dialect:
         return value if encoder is None else encoder(value)
 
     def timestamp_decoder(self, value: Any) -> datetime:
-        """The instant a timestamp column holds."""
+        """The decoder of timestamp columns."""
         moment: datetime = self._decoders[FieldType.TIMESTAMP](value)
         return moment
 
@@ -128,7 +130,7 @@ class Dialect:
 
 
 class KindStatements:
-    """Everything that is read from and written to the table of one kind."""
+    """The statements and row conversion for the table of a kind."""
 
     def __init__(self, dialect: Dialect, spec: RecordSpec) -> None:
         self.spec = spec
@@ -157,11 +159,11 @@ class KindStatements:
     # ------------------------------------------------------------------ rows
 
     def rows(self, records: Sequence[Record], *further: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """Further columns, then those of the records in the order of `columns`, encoded."""
+        """Encoded rows: further columns, then those of the records in the order of `columns`."""
         return zip(*further, *self._encoded(records), strict=False)
 
     def filled(self, records: Sequence[Record]) -> dict[str, Sequence[Any]]:
-        """The encoded columns in which any of the records has a value; in the others a new row has none by itself."""
+        """The encoded columns in which any of the records has a value; the others get the NULL default."""
         columns = zip(self.columns, self._encoded(records), strict=False)
         return {name: values for name, values in columns if values[0] is not None or values.count(None) < len(values)}
 
@@ -175,13 +177,13 @@ class KindStatements:
         return {name: value for name, value in zip(self.columns, values, strict=True) if value is not None}
 
     def changes(self, record: Record, previous: Record) -> dict[str, Any]:
-        """The columns of a record, encoded, that are others than before."""
+        """The encoded columns of a record that have changed."""
         before, after = self._values_of(previous), self._values_of(record)
         differing = [i for i, (was, value) in enumerate(zip(before, after, strict=True)) if was is not value]
         return {
             self.columns[i]: self._encoded_value(i, after[i])
             for i in differing
-            # In JSON, 1 and true are two things, although they are equal.
+            # 1 and True are equal in Python, but different in JSON.
             if after[i] != before[i]
             or (i in self._json and self._encoded_value(i, after[i]) != self._encoded_value(i, before[i]))
         }
@@ -191,7 +193,7 @@ class KindStatements:
         return value if encode is None or value is None else encode(value)
 
     def _encoded(self, records: Sequence[Record]) -> list[Sequence[Any]]:
-        """Column by column, which takes less than record by record."""
+        """Encoded column by column, which is faster than record by record."""
         columns: list[Sequence[Any]] = list(zip(*map(self._values_of, records), strict=True))
         spelled: tuple[Sequence[Any], Sequence[Any]] | None = None
         for i, encode, empty in self._encoders if columns else ():
@@ -201,12 +203,12 @@ class KindStatements:
             elif empty is None:
                 columns[i] = [None if value is None else encode(value) for value in columns[i]]
             else:
-                # Most metadata is empty, and saying so takes no call.
+                # A fast path: most metadata is empty.
                 columns[i] = [encode(value) if value else None if value is None else empty for value in columns[i]]
         return columns
 
     def records(self, rows: Sequence[Sequence[Any]]) -> list[Record]:
-        """The records that selected rows hold: several are read column by column, which takes less than row by row."""
+        """The records of selected rows; several are decoded column by column, which is faster than row by row."""
         if len(rows) < _FEW_ROWS:
             return list(map(self.record, rows))
         columns: list[Sequence[Any]] = list(zip(*rows, strict=True))
@@ -215,14 +217,14 @@ class KindStatements:
                 if may_lack:
                     columns[i] = [None if value is None else decode(value) for value in columns[i]]
                 else:
-                    # Without a step of the interpreter for each.
+                    # The iterator runs in C.
                     columns[i] = list(map(decode, columns[i]))
         except (ValueError, TypeError, KeyError):
             return list(map(self.record, rows))
-        return self.spec.trusted_together(self._read, columns)
+        return self.spec.trusted_batch(self._read, columns)
 
     def record(self, row: Sequence[Any]) -> Record:
-        """The record a selected row holds."""
+        """The record of a selected row."""
         try:
             values = {
                 name: value if value is None or decode is None else decode(value)
@@ -250,7 +252,7 @@ class KindStatements:
         return self._remembered(shape, self._select(query, values)), values.values
 
     def select_unchanged(self, query: Query, model: str, moment: Any) -> tuple[str, Mapping[str, Any]]:
-        """The SQL and parameters of a query for the records whose newest version was recorded by then."""
+        """The SQL and parameters for the records whose newest version was recorded by then."""
         values = self._values_for(model)
         versions = self._names.table(MemoryVersion.spec)
         newest = (
@@ -283,7 +285,7 @@ class KindStatements:
         return self._remembered(shape, sql), values.values
 
     def decoders(self, names: tuple[str, ...]) -> Sequence[tuple[int, Encoder]]:
-        """Where in a row of these columns there is something to decode, and how."""
+        """The positions and decoders of these columns, for those that need decoding."""
         known = self._decoders_of.get(names)
         if known is None:
             decode = dict(self._decoders)
@@ -292,7 +294,7 @@ class KindStatements:
         return known
 
     def _shape(self, query: Query, values: Values, names: tuple[str, ...] = ()) -> Shape | None:
-        """What queries have in common that are written the same; their values are put on the way."""
+        """A cache key for the SQL of a query; binds its values as a side effect."""
         where = None if query.after is not None else self.clauses.shape(query.where, values)
         if where is None:
             return None
@@ -301,7 +303,7 @@ class KindStatements:
         return where, query.order, query.limit is None, query.for_update, names
 
     def _remembered(self, shape: Shape | None, sql: str) -> str:
-        """The statement, kept for the next query of its shape: writing it takes longer than running it."""
+        """The statement, cached for queries of the same shape: building it takes longer than running it."""
         if shape is not None:
             if len(self._written) >= _MOST_SHAPES:
                 self._written.clear()
@@ -309,12 +311,12 @@ class KindStatements:
         return sql
 
     def columns_of(self, names: Sequence[str]) -> str:
-        """Some columns alone, or `TEXT_LENGTH`, as what follows SELECT."""
+        """The select list for some columns, or `TEXT_LENGTH`."""
         return ", ".join(self.text_length if name == TEXT_LENGTH else f'"{self.table}"."{name}"' for name in names)
 
     @cached_property
     def text_length(self) -> str:
-        """How long the searchable text is, in bytes; SQLite had only characters for long."""
+        """The length of the searchable text in bytes; in characters on SQLite, which only has octet_length since 3.43."""
         length = "length" if self._names.dialect == "sqlite" else "octet_length"
         return " + ".join(f'coalesce({length}("{self.table}"."{name}"), 0)' for name in self.spec.text)
 
@@ -324,7 +326,7 @@ class KindStatements:
         return f'SELECT count(*) FROM "{self.table}" WHERE {condition}', values
 
     def last_versions(self, where: Predicate) -> tuple[str, Mapping[str, Any]]:
-        """The SQL and parameters of a query of versions that finds the newest of each record."""
+        """The SQL and parameters for the newest version of each record."""
         condition, values = self.condition(where)
         same = " AND ".join(f'newer.{name} = "{self.table}".{name}' for name in ("memory_id", "kind"))
         later = f'newer.version_number > "{self.table}".version_number'
@@ -332,13 +334,10 @@ class KindStatements:
         return f"{self.selection} WHERE {condition} AND NOT EXISTS ({newer})", values
 
     def condition(self, where: Predicate, spell: Spelling | None = None) -> tuple[str, dict[str, Any]]:
-        """The SQL and parameters of a predicate alone, for statements that are written around it.
-
-        With `spell`, whose records are wanted is spelled out.
-        """
+        """The SQL and parameters of a predicate, for use in other statements. With `spell`, owners are literals."""
         values = Values(self._names, spell=spell)
         shape = self.clauses.shape(where, values)
-        # No query has a shape of one part, nor of two.
+        # Shapes of queries have more than two parts, so these keys are distinct.
         key = None if shape is None else (shape,) if spell is None else (shape, "spelled")
         known = None if key is None else self._written.get(key)
         if known is not None:
@@ -347,7 +346,7 @@ class KindStatements:
         return self._remembered(key, self.clauses.condition(where, values)), values.values
 
     def _values_for(self, model: str) -> Values:
-        """Values that begin with the one `selection` asks for."""
+        """Values that begin with the model, which is the first parameter of `selection`."""
         values = Values(self._names)
         if self.spec.vector_field is not None:
             values.put(model)
@@ -359,7 +358,7 @@ class KindStatements:
 
     @cached_property
     def selection(self) -> str:
-        """All that makes up a record: its columns, its tags and its vector of the model that is the first value."""
+        """The select list of a whole record: its columns, its tags, and its vector of the model in the first parameter."""
         columns = [f'"{self.table}"."{field.name}"' for field in self.spec.stored]
         if self.spec.tags_field is not None:
             columns.append(self._tags_column())
@@ -368,7 +367,7 @@ class KindStatements:
         return f'SELECT {", ".join(columns)} FROM "{self.table}"'
 
     def _vector_column(self) -> str:
-        """A subquery, not a join: it runs for the rows that are returned, not for all that are sorted."""
+        """The vector as a subquery instead of a join, so that it runs for returned rows only, not for all sorted ones."""
         table = self._names.embeddings
         return (
             f"(SELECT {table}.embedding FROM {table} WHERE {table}.memory_type = '{self.spec.kind}' "
@@ -386,13 +385,13 @@ class KindStatements:
     # ------------------------------------------------------------------ writing
 
     def insert(self, *extra: str) -> str:
-        """The statement that writes a row: further columns, then those of `rows`."""
+        """The INSERT of a row: further columns, then those of `rows`."""
         columns = (*extra, *self.columns)
         names = ", ".join(f'"{name}"' for name in columns)
         return f'INSERT INTO "{self.table}" ({names}) VALUES ({", ".join([self._names.mark] * len(columns))})'
 
     def update(self, *extra: str) -> str:
-        """The statement that overwrites a row: further columns, then those of `rows`, then the key."""
+        """The UPDATE of a row: further columns, then those of `rows`, then the key."""
         mark = self._names.mark
         changes = ", ".join(f'"{name}" = {mark}' for name in (*extra, *self.columns))
         return f'UPDATE "{self.table}" SET {changes} WHERE "{self.spec.key}" = {mark}'

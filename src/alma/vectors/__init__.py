@@ -1,1 +1,1 @@
-"""Nearest neighbours: indexes beside the storage, behind one port."""
+"""Vector search (approximate nearest neighbours): the index port and its implementations."""

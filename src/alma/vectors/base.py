@@ -1,4 +1,4 @@
-"""The port of a vector index: what every index promises, in words."""
+"""The port of vector indexes, and the contract that each of them fulfils."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ class Nearest(NamedTuple):
 
 @runtime_checkable
 class VectorIndex(Protocol):
-    """Finds the records whose vectors of one model point most nearly the same way as a given one.
+    """Finds the records whose vectors of one model have the highest cosine with a given vector.
 
-    What an index promises:
+    The contract:
 
-    * **Scope inside the search.** However many nearer records lie outside the scope or fail the predicate, those
-      inside are found, up to the limit; and nothing else ever is. A record that is deleted is not found.
-    * **It is never behind.** A search sees every commit that any process has acknowledged before the call. Inside an
+    * **Scope inside the search.** The search returns only records inside the scope that fulfil the predicate, and up to
+      the limit of them, however many nearer records there are outside. Deleted records are not returned.
+    * **It is never stale.** A search sees every commit that any process has acknowledged before the call. Inside an
       open transaction of its store it sees what that transaction sees.
-    * **Scores are exact.** Which records are found may be approximate where there are many; the cosine returned with
-      each is that of its stored vector, a zero vector's being 0. A record with passages is found once, by its best.
-    * **Order is total**: best first, ids breaking ties.
-    * **It owns nothing.** Whatever it keeps can be thrown away and is made anew from the storage; damage to its files,
-      a full disk or a read-only folder makes it slower, not wrong.
-    * **Threads share it.** After `close`, which may be called twice, it answers no more.
+    * **Scores are exact.** The set of results may be approximate in a large store, but the cosine of each is that of
+      its stored vector; that of a zero vector is 0. A record with passages is returned once, with its best passage.
+    * **Order is total**: highest cosine first, with the id for tie-breaking.
+    * **It owns nothing.** Its data can be deleted and is rebuilt from the storage; damaged files, a full disk or a
+      read-only folder make it slower, not wrong.
+    * **It is thread-safe.** After `close`, which may be called twice, searches fail.
 
-    What it does not do: read records, rank by anything but the cosine, or write to the storage.
+    It does not read records, rank by anything but the cosine, or write to the storage.
     """
 
     def search(
@@ -41,7 +41,7 @@ class VectorIndex(Protocol):
     ) -> list[Nearest]:
         """The nearest records inside the scope that fulfil the predicate.
 
-        Raises what the storage raises for such a question: `ValidationError` for a vector of the wrong length, a
+        Raises the errors of the storage: `ValidationError` for a vector of the wrong length, a
         predicate that does not fit or a bad limit, `ScopeViolationError` without a scope, `UnsupportedOperation` for a
         kind that has no vectors.
         """

@@ -1,4 +1,4 @@
-"""The index inside the store: an exact scan, or the store's own approximate index."""
+"""Vector search inside the store: an exact scan, or the approximate index of the store (HNSW)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from alma.vectors.base import Nearest
 
 
 class NativeIndex:
-    """Asks the storage itself; with `exact=False` it may answer from its own index, as pgvector's HNSW."""
+    """Searches in the storage; with `exact=False` it may use its approximate index, as pgvector's HNSW."""
 
     def __init__(self, storage: StorageBackend, model: str | None = None, exact: bool = True) -> None:
         self._storage = storage

@@ -1,4 +1,4 @@
-"""The index beside an SQLite store: vectors in mapped files, found by quantised codes, judged by the store."""
+"""The index of SQLite stores: vectors in memory-mapped files, found by quantized codes, confirmed by the store."""
 
 from __future__ import annotations
 

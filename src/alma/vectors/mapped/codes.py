@@ -1,4 +1,4 @@
-"""The first stage of a search: four-bit codes of the rows, scanned for the few that are compared exactly."""
+"""The first stage of a search: four-bit quantized codes select the rows that are compared exactly."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ _DIMS_STEP = 8
 _ADDED_AT_ONCE = 4096
 _READ_AT_ONCE = 1 << 20
 LEAST_LOOKED_AT = 96
-"""The fewest rows that are compared exactly, because codes mistake the order of near rows."""
-# Multiples of that, where it is not enough, and the mark of codes that are useless. Comparing one picked row takes as
-# long as comparing so many in their order, so larger multiples do not pay.
+"""The minimum number of rows that are compared exactly, because codes misorder near rows."""
+# Multiples of that number to try, and the mark of useless codes. Comparing one selected row costs as much as _PICKING
+# sequential ones, so larger multiples do not pay.
 _TIMES, _USELESS = (1, 8, 64), 0
 _PICKING = 16
-# Found out by looking for so many of the nearest of so many rows, and again when there are so many times as many.
+# Recall is measured on the _FOUND nearest rows of _SAMPLES rows, and again when the table has grown by this factor.
 _FOUND, _SAMPLES, _GROWN = 10, 24, 1.2
-# The share of them that must be found, and what single precision may get wrong.
+# The required recall of these rows, and the tolerance of single precision.
 _ENOUGH, _TIE = 0.985, 2e-6
-# A scan that must pass over rows takes three times as long: where nearly all are inside, the others are dropped after.
+# A filtered scan takes three times as long: if nearly all rows are inside, the others are dropped afterwards.
 _NEARLY_ALL = 0.9
-# How many more of the best are then requested than should be inside, in standard deviations.
+# The number of additional rows to request in that case, in standard deviations.
 _CAUTION = 4.0
 
 
 class Coarse:
-    """Codes of the first rows of a table, in its order.
+    """Quantized codes of the first rows of a table, in its order.
 
-    `times` says how many times as many of the best as usual are compared, so that codes find the nearest rows; 0 where
-    no number is enough and every row has to be compared.
+    `times` multiplies the number of rows that are compared exactly, so that codes find the nearest rows; 0 if no number
+    is enough and every row has to be compared.
     """
 
     def __init__(self, dims: int, index: Any = None, times: int = 1) -> None:
@@ -55,7 +55,7 @@ class Coarse:
 
     @classmethod
     def load(cls, path: Path, dims: int, most_rows: int) -> Coarse | None:
-        """The codes in a file, or None where there are none that can be of use."""
+        """The codes in a file, or None if there are no usable ones."""
         from turbovec import TurboQuantIndex
 
         if not path.exists():
@@ -63,10 +63,10 @@ class Coarse:
         try:
             saved, times = _sum_path(path).read_text().split()
             if saved != _sum_of(path) or int(times) not in (*_TIMES, _USELESS):
-                raise ValueError("they are not what was saved")
+                raise ValueError("their checksum is wrong")
             index = TurboQuantIndex.load(str(path))
         except (ValueError, OSError) as exc:
-            _log.warning("the codes of the vector index are of no use and are made anew", extra={"reason": str(exc)})
+            _log.warning("the codes of the vector index are unusable and will be rebuilt", extra={"reason": str(exc)})
             return None
         coarse = cls(dims, index, int(times))
         fits = index.dim == dims + coarse._padding and index.bit_width == _BITS and len(index) <= most_rows
@@ -74,22 +74,20 @@ class Coarse:
 
     @property
     def count(self) -> int:
-        """How many rows have codes."""
+        """The number of rows with codes."""
         return len(self._index)
 
     def save(self, path: Path) -> None:
-        """Put the codes into a file, in one step, and beside it what tells whether they are all there.
-
-        They are not forced to the disk, as they can be made anew.
+        """Write the codes atomically to a file, and a checksum next to it. They are not flushed, because they can be
+        rebuilt.
         """
         with self._lock:
             self._index.write(str(path), durable=False)
         _sum_path(path).write_text(f"{_sum_of(path)} {self.times}")
 
     def measure(self, view: View) -> None:
-        """Determine how many rows have to be compared, again when there are many more of them.
-
-        Where a model, or the texts, make all vectors similar, their codes hardly differ.
+        """Determine how many rows have to be compared; repeated when the table has grown. If the model, or the texts,
+        make all vectors similar, their codes hardly differ.
         """
         if self.count < _GROWN * self._measured:
             return
@@ -104,7 +102,7 @@ class Coarse:
         self.times = next(enough, _USELESS)
 
     def _found(self, view: View, samples: Sequence[Floats], least: Sequence[float], times: int) -> int:
-        """How many of the rows nearest to the samples are among the proposed ones."""
+        """The number of rows nearest to the samples that are among the proposed ones."""
         found = 0
         for wanted, cosine in zip(samples, least, strict=True):
             rows, _ = self.nearest(wanted, times * LEAST_LOOKED_AT, None, self._measured)
@@ -119,9 +117,8 @@ class Coarse:
             self._index.add(self._padded(vectors))
 
     def nearest(self, wanted: Floats, most: int, inside: Flags | None, settled: int) -> tuple[Numbers, int]:
-        """The rows that seem nearest among the first `settled` ones and those inside, and how many were compared.
-
-        Rows may have got codes since the caller looked; those are other rows to it, and left out.
+        """The rows with the nearest codes among the first `settled` rows that are inside, and the number of compared
+        rows. Rows that got codes after the snapshot of the caller are left out.
         """
         with self._lock:
             covered = min(self.count, settled)
@@ -165,5 +162,5 @@ def _sum_of(path: Path) -> str:
 
 
 def _enough(most: int, share: float) -> int:
-    """Among so many rows there are nearly always `most` of those that are such a share of all."""
+    """The number of rows that almost certainly contains `most` rows of this share."""
     return 1 + math.ceil((most + _CAUTION * math.sqrt(most * (1 - share))) / share)

@@ -1,8 +1,7 @@
-"""The files of the index: rows that are only ever appended, and a header with the number of valid rows.
-
-A head is replaced in one step after the rows it speaks of are on the disk; what a process left behind the counted rows
-when it died is overwritten by the next one. Rows are never changed in place: dropping some makes a new generation of
-files; a process that has mapped the old ones keeps them until it unmaps them.
+"""The files of the index: append-only rows, and a header with the number of valid rows. The header is replaced
+atomically after its rows have been flushed; rows behind the valid ones, left by a process that died, are overwritten.
+Rows are never changed in place: removing some writes a new generation of files, and a process keeps the old ones while
+it has them mapped.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ _ABANDONED_SECONDS = 600
 
 @dataclass(frozen=True)
 class _Head:
-    """What counts: so many rows and bytes of names of one generation, complete up to a position."""
+    """The header: the valid rows and bytes of names of a generation, complete up to a feed position."""
 
     model: str
     dims: int
@@ -49,13 +48,13 @@ class _Head:
     rows: int
     position: int
     names_bytes: int
-    # Empty where it was written before feeds had names.
+    # Empty in files from before feeds had names.
     feed: str = ""
     format: int = _FORMAT
 
 
 class IndexFiles:
-    """The folder with the rows of one model of a feed; any number of processes share it, one at a time writes."""
+    """The folder with the rows of one model of a feed; processes share it, and one at a time writes."""
 
     def __init__(self, folder: Path, feed: str, model: str, dims: int) -> None:
         self._folder = folder / _safe(model)
@@ -66,7 +65,7 @@ class IndexFiles:
         make_directory(self._folder)
 
     def load(self) -> Kept:
-        """What is there and can be trusted; nothing where that is nothing."""
+        """The valid rows and names in the files; none if the files are unusable."""
         try:
             head = _Head(**json.loads((self._folder / _HEAD).read_bytes()))
             problem = self._problem(head)
@@ -79,22 +78,21 @@ class IndexFiles:
             problem = str(exc)
         if problem is None:
             return kept
-        _log.warning("the files of the vector index are of no use and are made anew", extra={"reason": problem})
+        _log.warning("the files of the vector index are unusable and will be rebuilt", extra={"reason": problem})
         return Kept(None, empty(self._dims), (), 0)
 
     def codes_path(self, generation: str) -> Path:
-        """Where the quantised codes of a generation are kept."""
+        """The path of the quantized codes of a generation."""
         return self._folder / f"{generation}.codes"
 
     def reject(self, generation: str | None) -> None:
-        """Never use these files again: they turned out not to be this store's."""
+        """Stop using these files, because they belong to another store."""
         if generation is not None:
             self._rejected.add(generation)
 
     def keep(self, table: Table, alive: Flags | None = None) -> Kept | None:
-        """Append what the files lack of a table; with `alive`, leave out the rest in a new generation.
-
-        Returns what is in the files now, or None where another process is writing at this moment.
+        """Append the rows that the files lack; with `alive`, write only those rows to a new generation. Returns the
+        rows in the files, or None while another process is writing.
         """
         with self._lock() as locked:
             if not locked:
@@ -144,7 +142,7 @@ class IndexFiles:
 
     def _commit(self, generation: str, rows: int, table: Table) -> Kept:
         text = "".join(json.dumps(name) + "\n" for name in table.names.texts).encode()
-        # Names are only ever added, so writing them over themselves changes nothing that counts already.
+        # Names are append-only, so writing them again does not change the valid ones.
         with _opened(self._path(generation, "names"), 0) as names:
             names.write(text)
         head = _Head(self._model, self._dims, generation, rows, table.position, len(text), self._feed)
@@ -161,7 +159,7 @@ class IndexFiles:
                 path.unlink(missing_ok=True)
 
     def _remove_abandoned_codes(self) -> None:
-        """What a process left that died while it saved codes, which takes it seconds at most."""
+        """Remove files of a process that died while it saved codes; saving takes at most seconds."""
         for path in self._folder.glob("*.codes.tmp.*"):
             with suppress(FileNotFoundError):
                 if time.time() - path.stat().st_mtime > _ABANDONED_SECONDS:
@@ -186,16 +184,16 @@ class IndexFiles:
         if head.format != _FORMAT or (head.model, head.dims) != (self._model, self._dims):
             return "they are of another format, model or length"
         if head.generation in self._rejected or head.feed not in ("", self._feed):
-            return "they are not this store's"
+            return "they belong to another store"
         if not re.fullmatch(r"[0-9a-f]{12}", head.generation) or min(head.rows, head.position, head.names_bytes) < 0:
-            return "the head makes no sense"
+            return "the header is invalid"
         sizes = {
             "vectors": head.rows * self._dims * _BYTES_PER_FLOAT,
             "facts": head.rows * FACTS.itemsize,
             "names": head.names_bytes,
         }
         short = [kind for kind, size in sizes.items() if self._path(head.generation, kind).stat().st_size < size]
-        return f"{', '.join(short)} end too early" if short else None
+        return f"{', '.join(short)} are truncated" if short else None
 
     def _mapped(self, head: _Head) -> Kept:
         names = tuple(self._names(head))
@@ -215,7 +213,7 @@ class IndexFiles:
 
 
 def _strangeness(kept: Kept) -> str | None:
-    """A look at the last rows: cheap, and what a crash of the machine would have left unwritten."""
+    """Check the last rows, which a crash of the machine may have left unwritten; None if they are valid."""
     facts = kept.base.facts[-_LOOKED_AT:]
     positions = facts["position"]
     if len(facts) and (positions[0] < 1 or positions[-1] > kept.position or np.any(np.diff(positions) <= 0)):
@@ -232,7 +230,7 @@ def _map(path: Path, size: int) -> mmap.mmap:
 
 @contextmanager
 def _opened(path: Path, offset: int) -> Iterator[Any]:
-    """A file to write to from an offset on; on the disk when the context is left."""
+    """Open a file for writing at an offset; it is flushed to disk at the end of the block."""
     handle = open_private(path)
     with os.fdopen(handle, "r+b") as file:
         file.seek(offset)
@@ -242,7 +240,7 @@ def _opened(path: Path, offset: int) -> Iterator[Any]:
 
 
 def _safe(model: str) -> str:
-    """A folder's name for a model: readable, and different for every model."""
+    """A readable folder name that is unique for each model."""
     readable = re.sub(r"[^A-Za-z0-9._-]+", "_", model).strip("._")[:_LONGEST_NAME]
     digest = hashlib.sha256(model.encode()).hexdigest()[:8]
     return f"{readable or 'model'}-{digest}"

@@ -1,4 +1,4 @@
-"""The mapped index: catches up with the store, ranks rows, and has the store confirm the best."""
+"""The mapped index: reads new vectors of the store, ranks rows, and confirms the best in the store."""
 
 from __future__ import annotations
 
@@ -30,35 +30,34 @@ _log = logging.getLogger("alma.vectors")
 
 _ATTEMPTS = 4
 _SPARE = 4
-# A search looks at more rows this often, each time at so many times as many as it seems to need.
+# The number of times a search looks at more rows, and the factor by which it looks at more than it seems to need.
 _LOOKS, _MORE = 4, 1.3
-# The most rows that are checked, and records that are listed for a selective predicate.
+# The maximum number of rows that are checked, and of records that are listed for a selective predicate.
 _MOST_CHECKED, _MOST_LISTED = 8_000, 20_000
 # The cost of checking one row, in rows that the store passes over in its own search.
 _CHECKING = 10
 _MOST_SHARES = 256
-# Far more than the error of single precision, far less than the distance of two texts.
+# Much larger than the error of single precision, much smaller than the distance of two texts.
 _DISAGREEMENT = 1e-3
 
 Progress = Callable[[int, int], None]
 
 
 class _Stale(Enum):
-    """Why the rows cannot answer a search."""
+    """Why the rows cannot be used for a search."""
 
     BEHIND = auto()
-    """Too much is new; the background thread is reading it."""
+    """Too many vectors are new; the background thread is reading them."""
     AHEAD = auto()
-    """Rows were dropped that the snapshot of the caller may still see."""
+    """Rows were removed that the snapshot of the caller may still see."""
 
 
 class MappedIndex:
-    """A `VectorIndex` for a store with a vector feed, in this process, with its rows in files that processes share.
-
-    `folder` is where the files go, one folder in it for each model; without one everything stays in memory. A search
-    reads the last position of the feed, takes in what is new, ranks the rows in scope and has the best ones checked by
-    the store, all in one snapshot. While much is new, as at the first start, the store searches by itself and
-    `progress` is called with (rows done, rows to do).
+    """A `VectorIndex` of a store with a vector feed, with its rows in memory-mapped files that processes share.
+    `folder` has the files, in one folder per model; without it the rows are in memory. A search reads new entries of
+    the feed, ranks the rows in scope, and confirms the best ones in the store, all in one snapshot. While too many
+    vectors are new, as at the first start, the store scans its vectors itself, and `progress` is called with (rows
+    done, rows to do).
     """
 
     def __init__(
@@ -70,7 +69,9 @@ class MappedIndex:
         progress: Progress | None = None,
     ) -> None:
         if Capability.VECTOR_FEED not in storage.capabilities:
-            raise ConfigurationError("a mapped index needs a store with a vector feed, as SQLite; use NativeIndex here")
+            raise ConfigurationError(
+                "storage must have a vector feed, as SQLite does; use NativeIndex for other stores"
+            )
         self._storage = storage
         self._named_model = model
         self._folder = folder
@@ -84,7 +85,7 @@ class MappedIndex:
 
     @property
     def _model(self) -> str:
-        """The given model, or that of the store, which may be named after this was opened."""
+        """The given model, or that of the store, which may be named later."""
         return self._named_model or self._storage.embedding_model
 
     def search(
@@ -95,7 +96,7 @@ class MappedIndex:
         for _ in range(_ATTEMPTS):
             with self._storage.snapshot() as tx:
                 query = tx.vector_query(cls, vector, scope, where, limit, self._model)
-                # A transaction that writes sees rows that may be rolled back.
+                # The rows that a write transaction sees may be rolled back.
                 ready = _Stale.BEHIND if tx.writable or not limit else self._ready(tx, query, scope)
                 if ready is _Stale.BEHIND:
                     return _from_store(tx, query)
@@ -106,15 +107,14 @@ class MappedIndex:
             return _from_store(tx, tx.vector_query(cls, vector, scope, where, limit, self._model))
 
     def settle(self, seconds: float = 600.0) -> bool:
-        """Wait until nothing is left to do in the background; False if that took too long."""
+        """Wait until the background work is done; False on timeout."""
         with self._storage.snapshot() as tx:
             self._catch_up(tx)
         return self._upkeep.wait(seconds)
 
     def compact(self, seconds: float = 600.0) -> bool:
-        """Drop the rows of deleted vectors from the files now, however few; False if that took too long.
-
-        Another process that has the old files mapped sees their rows until it takes over the new ones.
+        """Remove all rows of deleted vectors from the files now; False on timeout. A process with the old files mapped
+        keeps their rows until it maps the new ones.
         """
         with self._storage.snapshot() as tx:
             self._catch_up(tx)
@@ -148,7 +148,7 @@ class MappedIndex:
         try:
             return IndexFiles(self._folder, feed, self._model, dims)
         except OSError as exc:
-            _log.warning("the vector index works from memory: no folder for it", extra={"reason": str(exc)})
+            _log.warning("the vector index works in memory: its folder cannot be used", extra={"reason": str(exc)})
             return None
 
     # ------------------------------------------------------------------ catching up
@@ -156,7 +156,7 @@ class MappedIndex:
     def _ready(self, tx: Transaction, query: VectorQuery, scope: Scope) -> Ready | _Stale:
         with self._lock:
             if len(query.vector) != self._upkeep.state.table.dims:
-                # A model's length is only certain once the store has a vector of it.
+                # The dimension of a model is unknown until the store has a vector of it.
                 self._reopen(len(query.vector))
             cannot = self._catch_up(tx)
             return self._upkeep.state.ready(query, scope) if cannot is None else cannot
@@ -214,7 +214,7 @@ class MappedIndex:
             if len(best) >= query.limit or ranked.complete:
                 return _first(best, query.limit)
             seen = ranked.rows
-            # As many as are needed if the other rows fulfil the predicate as often as those seen.
+            # An estimate: the other rows fulfil the predicate as often as those seen.
             rows = round(_MORE * query.limit * len(seen) / max(len(best), 0.5))
             if rows > _MOST_CHECKED or rows * _CHECKING > ready.selection.count:
                 break
@@ -224,7 +224,7 @@ class MappedIndex:
         return self._among_few(tx, query, ready, positions)
 
     def _first_rows(self, query: VectorQuery) -> int:
-        """How many rows to look at first, as the last search with this predicate needed."""
+        """The number of rows to look at first: as many as the last search with this predicate needed."""
         share = self._shares.get(without_expiry(query.where), 1.0) if self._shares else 1.0
         expected = round(_MORE * query.limit / share) if 0 < share < 1 / _MORE else 0
         return max(query.limit + _SPARE, min(expected, _MOST_CHECKED))
@@ -247,7 +247,7 @@ class MappedIndex:
         if not self._confirm(tx, query, ready, ranked, best):
             return _from_store(tx, query)
         if len(best) < query.limit and not ranked.complete:
-            # Passages of one record took the places of other records.
+            # Several passages of one record were among the best rows.
             return _from_store(tx, query)
         return _first(best, query.limit)
 

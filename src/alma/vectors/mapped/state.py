@@ -26,9 +26,8 @@ _NARROW = 8
 
 @dataclass(frozen=True)
 class Selection:
-    """The living rows of a scope among the first `total`: as numbers where they are few, as flags where they are many.
-
-    Both are None where every row is inside.
+    """The live rows of a scope among the first `total`: as row numbers if they are few, as a bitmap if they are many.
+    Both are None if every row is inside.
     """
 
     total: int
@@ -61,7 +60,7 @@ class ScopeRows:
     def __init__(self) -> None:
         self._entries: OrderedDict[Conditions, Selection] = OrderedDict()
         self._bytes = 0
-        # Numbers that are looked through again and again are kept together, not scattered among others.
+        # Contiguous copies of the columns that are read repeatedly.
         self._columns: dict[str, Column] = {}
 
     def forget(self) -> None:
@@ -70,7 +69,7 @@ class ScopeRows:
         self._columns.clear()
 
     def select(self, view: View, wanted: Conditions, settled: int) -> Selection:
-        """The living rows that fulfil the conditions; the first `settled` rows will keep their numbers."""
+        """The live rows that fulfil the conditions; the first `settled` rows keep their numbers."""
         known = self._entries.pop(wanted, None) or Selection(0, 0, flagged=np.empty(0, np.bool_))
         self._bytes -= known.bytes
         if known.total < settled:
@@ -95,7 +94,7 @@ class ScopeRows:
 
 
 def conditions(spec: RecordSpec, scope: Scope, names: Names) -> Conditions:
-    """What a row's numbers must be to lie inside the scope."""
+    """The conditions on a row's columns to be inside the scope."""
     wanted: list[tuple[str, tuple[int, ...]]] = [("kind", (names.known(spec.kind),))]
     for name in NAMED[1:]:
         value: Any = getattr(scope, name)
@@ -107,7 +106,7 @@ def conditions(spec: RecordSpec, scope: Scope, names: Names) -> Conditions:
 
 def _fulfilling(column_of: Callable[[str], Column], wanted: Conditions) -> Flags:
     inside: Flags | None = None
-    # The last conditions are the narrowest; where they leave few rows, the others are checked on these rows only.
+    # The last conditions are the narrowest; if they leave few rows, the others are checked on these rows only.
     for name, numbers in reversed(wanted):
         column = column_of(name)
         if inside is None:
@@ -130,7 +129,7 @@ def _among(column: Column, numbers: tuple[int, ...]) -> Flags:
 
 
 def _joined(first: Selection, more: Flags) -> Selection:
-    """A selection of the rows of one, and behind them of those that are flagged."""
+    """The selected rows, followed by the flagged ones."""
     total, count = first.total + len(more), first.count + int(np.count_nonzero(more))
     if count == total:
         return Selection(total, count)
@@ -149,27 +148,27 @@ def _alive(selection: Selection, dead: Flags) -> Selection:
     return Selection(selection.total, int(np.count_nonzero(flagged)), flagged=flagged)
 
 
-# The error of single precision in a cosine of unit vectors; rows that close are taken together.
+# The error of single precision in a cosine of unit vectors; rows within it count as ties.
 _TIE = 2e-6
-# Codes mistake the order of near rows, so more rows than wanted are compared exactly.
+# Codes misorder near rows, so more rows than requested are compared exactly.
 _TIMES_BY_CODES, _BESIDES = 2, 54
 
 
 class Ranked(NamedTuple):
-    """The best rows with their cosines, in no order; `complete` where there are no others."""
+    """The best rows with their cosines, unordered; `complete` if there are no others."""
 
     rows: Numbers
     cosines: Floats
     complete: bool
 
     def without(self, rows: Numbers) -> Ranked:
-        """The others."""
+        """The same without these rows."""
         others = ~np.isin(self.rows, rows)
         return Ranked(self.rows[others], self.cosines[others], self.complete)
 
 
 class Ranking:
-    """The rows of one selection by their cosine with one vector."""
+    """Ranks the rows of a selection by their cosine with a vector."""
 
     def __init__(
         self,
@@ -187,7 +186,7 @@ class Ranking:
         self._exact: tuple[Numbers, Floats] | None = None
 
     def best(self, most: int) -> Ranked:
-        """At least so many of the best rows, where there are that many."""
+        """At least this many of the best rows, if there are that many."""
         return self._best_of_all(most) if self._coarse is None else self._best_by_codes(self._coarse, most)
 
     def _best_of_all(self, most: int) -> Ranked:
@@ -197,7 +196,7 @@ class Ranking:
 
     def _every_cosine(self) -> tuple[Numbers, Floats]:
         rows, view = self._selection.rows(), self._view
-        # Reading everything in order is faster than picking most of it.
+        # A sequential read is faster than picking most of the rows.
         if 2 * len(rows) > view.count:
             return rows, view.all_cosines(self._wanted)[rows]
         return rows, view.cosines(rows, self._wanted)
@@ -206,7 +205,7 @@ class Ranking:
         looked_at = coarse.times * max(LEAST_LOOKED_AT, _TIMES_BY_CODES * most + _BESIDES)
         found, covered = coarse.nearest(self._wanted, looked_at, self._selection.inside(), self._settled)
         found.sort()
-        # Rows without codes are few and lie together.
+        # Rows without codes are few and contiguous.
         late = self._view.all_cosines(self._wanted, covered)
         inside = self._selection.inside()
         chosen = np.arange(len(late)) if inside is None else np.flatnonzero(inside[covered:])
@@ -220,43 +219,43 @@ def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked
         return Ranked(rows, cosines, complete)
     best = np.partition(cosines, len(cosines) - most)[len(cosines) - most :]
     if np.isnan(best).any():
-        # NaN sorts last: these rows are damaged, which the check against the store finds.
+        # NaN sorts last: the confirmation in the store finds these damaged rows.
         damaged = np.flatnonzero(np.isnan(cosines))[:most]
         return Ranked(rows[damaged], cosines[damaged], complete=False)
     chosen = cosines >= best[0] - _TIE
     return Ranked(rows[chosen], cosines[chosen], complete and bool(np.all(chosen)))
 
 
-# Of the last rows, and of rows all over the files: what is damaged in one piece is seen unless it is small.
+# Sampled from the last rows and evenly from all rows, to detect damage unless it is small.
 _LAST, _SPREAD = 4, 32
 _SAME = 1e-4
 
 
 @dataclass(frozen=True)
 class Tuning:
-    """Sizes at which the index switches between its methods."""
+    """Thresholds of the index."""
 
     exact_rows: int = 5_000
-    """Up to so many rows in scope, every cosine is computed."""
+    """Up to this number of rows in scope, every cosine is computed."""
     exact_share: float = 0.025
-    """Of more rows as well, while they are no larger a share: a scan of codes passes over all of the others."""
+    """Also if the rows in scope are at most this share of all: a scan of codes reads all rows."""
     coarse_rows: int = 16_000
-    """From so many rows on, codes are computed."""
+    """From this number of rows on, codes are computed."""
     flush_rows: int = 2_048
-    """So many new rows are put into files together."""
+    """The number of new rows that are written to the files at once."""
     inline_rows: int = 10_000
-    """A search catches up with so many new rows itself; more are left to the background."""
+    """The maximum number of new rows that a search reads itself; the background thread reads more."""
     page_rows: int = 4_096
-    """So many rows are read from the feed at once."""
+    """The page size of reads from the feed."""
     sweep_after: int = 64
-    """After so many dead rows were met, all of them are looked for."""
+    """The number of dead rows found by searches after which all of them are searched."""
     dead_share: float = 0.25
-    """With a larger share of dead rows the files are written anew."""
+    """With a larger share of dead rows the files are rewritten."""
 
 
 @dataclass(frozen=True)
 class Ready:
-    """What one search needs, as of one moment."""
+    """The state that one search needs, as of one moment."""
 
     table: Table
     view: View
@@ -266,14 +265,14 @@ class Ready:
 
 
 class State:
-    """The table, the codes of its settled rows, and the cached rows of recent scopes."""
+    """The table, the codes of its settled rows, and the cache of recent scopes."""
 
     def __init__(self, table: Table, in_memory: bool) -> None:
         self.table = table
         self.coarse: Coarse | None = None
         self.in_memory = in_memory
         self.scopes = ScopeRows()
-        # A snapshot older than this may need rows that are buried by now.
+        # Older snapshots may need rows that have been removed since.
         self.floor = table.position
         self.trusted = table.count == 0
         self.dead_met = 0
@@ -281,11 +280,11 @@ class State:
 
     @property
     def settled(self) -> int:
-        """How many of the first rows will keep their numbers."""
+        """The number of first rows whose row numbers are final."""
         return self.table.count if self.in_memory else self.table.kept.base.size
 
     def extend(self, page: Sequence[StoredVector], position: int) -> None:
-        """Take in a page of the feed; afterwards everything up to the position is here."""
+        """Add a page of the feed, after which the table is complete up to the position."""
         block = encoded(page, self.table.names, self.table.dims)
         self.table.extend(block, position)
         self.floor = max(self.floor, position)
@@ -297,13 +296,13 @@ class State:
         return Ready(self.table, view, selection, self.coarse, self.settled)
 
     def bury(self, table: Table, rows: Numbers) -> None:
-        """Remember rows that were found to be stored no more, unless the numbers mean other rows by now."""
+        """Mark rows as dead that are no longer stored, unless the row numbers have changed since."""
         self.dead_met += len(rows)
         if table is self.table:
             table.bury(rows)
 
     def swept(self, held: Sequence[int], position: int) -> None:
-        """Bury every row that was not held at a position."""
+        """Mark every row as dead that the store no longer has at a position."""
         facts = self.table.view().facts(0, self.table.count)
         gone = (facts["position"] <= position) & ~np.isin(facts["position"], np.array(held, np.int64))
         self.table.bury(np.flatnonzero(gone))
@@ -323,7 +322,7 @@ class State:
             self.rows_at_last_sweep = self.table.count
 
     def compact_in_memory(self) -> None:
-        """Drop the dead rows of a table that is in no file."""
+        """Remove the dead rows of a table in memory."""
         table = self.table
         block = table.view().block(0, table.count).part(table.alive())
         self.table = Table(Kept(None, block, tuple(table.names.texts), table.position), table.dims)
@@ -333,7 +332,7 @@ class State:
 
 
 def disagrees_with_store(table: Table, tx: Transaction, model: str) -> bool:
-    """Whether rows from files disagree with the store, as after a backup was put back; a sample is enough."""
+    """Whether rows from files disagree with the store, as after restoring a backup; checks a sample."""
     base = table.kept.base
     last = range(max(0, base.size - _LAST), base.size)
     spread = np.linspace(0, base.size - 1, _SPREAD).astype(int).tolist() if base.size else []
@@ -347,7 +346,7 @@ def _differs(table: Table, row: int, tx: Transaction, model: str) -> bool:
     stored = tx.vectors_after(model, int(facts["position"]) - 1, 1)
     if not stored or stored[0].position != facts["position"]:
         return False
-    # A store that was made anew may hold the same texts with other owners.
+    # A recreated store may have the same texts with other owners.
     if any(table.names.known(getattr(stored[0], name)) != facts[name] for name in NAMED):
         return True
     if len(stored[0].data) != 4 * table.dims:

@@ -1,4 +1,4 @@
-"""The table of rows: what is kept in files, mapped, and behind it what has come since, in memory."""
+"""The table of rows: memory-mapped files, followed by newer rows in memory."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UNKNOWN = -1
 
 
 class Block(NamedTuple):
-    """Some rows: their vectors, and what is known of each."""
+    """A block of rows: their vectors, and the facts about each."""
 
     vectors: Floats
     facts: Facts
@@ -53,14 +53,14 @@ def empty(dims: int) -> Block:
 
 
 class Names:
-    """Numbers for texts, in the order they were first met; none is 0."""
+    """Interned texts: a number above 0 for each, in the order of first use."""
 
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self.texts = list(texts)
         self._numbers = {text: number for number, text in enumerate(self.texts, start=1)}
 
     def number(self, text: str | None) -> int:
-        """The number of a text, a new one if it has none."""
+        """The number of a text, which is added if it is new."""
         if text is None:
             return _NONE
         number = self._numbers.get(text)
@@ -70,11 +70,11 @@ class Names:
         return number
 
     def known(self, text: str | None) -> int:
-        """The number of a text, or one that no row has."""
+        """The number of a text, or a number that no row has."""
         return _NONE if text is None else self._numbers.get(text, _UNKNOWN)
 
     def renumbered(self, facts: Facts, by: Names) -> Facts:
-        """Facts in these numbers, said in those of another."""
+        """Facts with the numbers of this table, translated to those of another."""
         if self.texts == by.texts[: len(self.texts)]:
             return facts
         other = np.array([_NONE, *map(by.number, self.texts)], np.int32)
@@ -98,7 +98,7 @@ def encoded(page: Sequence[StoredVector], names: Names, dims: int) -> Block:
 
 
 def units(data: bytes, dims: int) -> Floats:
-    """Vectors of length one that point the same ways; a zero vector stays zero."""
+    """The normalized vectors; a zero vector stays zero."""
     # Double precision: the squares of large single-precision numbers would overflow.
     raw = np.frombuffer(data, "<f4").reshape(-1, dims).astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", raw, raw))[:, None]
@@ -112,7 +112,7 @@ _FIRST_ROOM = 256
 
 @dataclass(frozen=True)
 class Kept:
-    """The rows that are in files: one generation of them, complete up to a position of the feed."""
+    """The rows in files: one generation, complete up to a position of the feed."""
 
     generation: str | None
     base: Block
@@ -122,12 +122,12 @@ class Kept:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the files are still as long as what was mapped of them; reading behind their end kills a process."""
+        """Whether the files are at least as long as their mapping; reading behind their end kills the process."""
         return all(len(each) <= each.size() for each in self.maps)
 
 
 class View:
-    """The rows as they were at one moment, numbered from 0; safe to read while more are added."""
+    """A snapshot of the rows, numbered from 0; safe to read while more are added."""
 
     def __init__(self, base: Block, tail: Block, dead: Flags, any_dead: bool) -> None:
         self._base = base
@@ -137,7 +137,7 @@ class View:
         self.count = base.size + tail.size
 
     def facts(self, start: int, stop: int) -> Facts:
-        """What is known of the rows from one number up to another."""
+        """The facts about a range of rows."""
         split = self._base.size
         if stop <= split:
             return self._base.facts[start:stop]
@@ -146,7 +146,7 @@ class View:
         return np.concatenate([self._base.facts[start:], self._tail.facts[: stop - split]])
 
     def positions(self, rows: Numbers) -> list[int]:
-        """Where chosen rows, ascending in number, stand in the feed."""
+        """The feed positions of these rows, which must be in ascending order."""
         split = int(np.searchsorted(rows, self._base.size))
         early: list[int] = self._base.facts["position"][rows[:split]].tolist()
         if split == len(rows):
@@ -154,7 +154,7 @@ class View:
         return [*early, *self._tail.facts["position"][rows[split:] - self._base.size].tolist()]
 
     def rows_at(self, positions: Numbers) -> Numbers:
-        """The living rows that stand at these positions of the feed, ascending."""
+        """The live rows at these feed positions, in ascending order."""
         wanted = np.sort(positions)
         known = self.facts(0, self.count)["position"]
         rows = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
@@ -162,10 +162,10 @@ class View:
         return found
 
     def cosines(self, rows: Numbers, wanted: Floats) -> Floats:
-        """The cosines of chosen rows, ascending in number."""
+        """The cosines of these rows, which must be in ascending order."""
         split = int(np.searchsorted(rows, self._base.size))
         early = _gathered_cosines(self._base.vectors, rows[:split], wanted)
-        # Most often nothing has come since.
+        # Usually the tail is empty.
         if split == len(rows):
             return early
         return np.concatenate([early, _gathered_cosines(self._tail.vectors, rows[split:] - self._base.size, wanted)])
@@ -179,14 +179,14 @@ class View:
         return np.concatenate(parts)
 
     def vectors(self, start: int, stop: int) -> Floats:
-        """A stretch of vectors; it may end earlier than requested, where files end and memory begins."""
+        """A range of vectors; it may be shorter than requested at the boundary of files and memory."""
         split = self._base.size
         if start < split:
             return self._base.vectors[start : min(stop, split)]
         return self._tail.vectors[start - split : stop - split]
 
     def block(self, start: int, stop: int) -> Block:
-        """All of the rows from one number up to another, copied."""
+        """A copy of a range of rows."""
         split = self._base.size
         parts = [self.vectors(start, stop)]
         if start < split < stop:
@@ -221,14 +221,14 @@ class Table:
 
     @property
     def tail(self) -> Block:
-        """The rows that are in no file."""
+        """The rows that are not in files yet."""
         return self._tail.part(slice(self._tail_count))
 
     def view(self) -> View:
         return View(self.kept.base, self.tail, self._dead[: self.count], self._dead_count > 0)
 
     def extend(self, block: Block, position: int) -> None:
-        """Add rows; afterwards everything up to the position is here."""
+        """Add rows, after which the table is complete up to the position."""
         needed = self._tail_count + block.size
         if needed > self._tail.size:
             self._tail = _roomier(self._tail, needed)
@@ -239,7 +239,7 @@ class Table:
         self.position = position
 
     def copy(self) -> Table:
-        """The table as it is now, to be read while this one grows."""
+        """A snapshot of the table, to be read while this one grows."""
         copy = Table(self.kept, self.dims)
         copy.names = Names(self.names.texts)
         copy.position = self.position
@@ -248,7 +248,7 @@ class Table:
         return copy
 
     def bury(self, rows: Numbers) -> None:
-        """Remember that these rows are stored no more."""
+        """Mark these rows as dead: they are no longer stored."""
         self._dead[rows] = True
         self._dead_count = int(np.count_nonzero(self._dead[: self.count]))
 
@@ -256,10 +256,10 @@ class Table:
         return ~self._dead[: self.count]
 
     def based_on(self, kept: Kept) -> Table:
-        """The same table upon newer files: of the tail, only what they lack stays."""
+        """The same table on newer files; only the rows of the tail that they lack are kept."""
         table = Table(kept, self.dims)
         if self.kept.generation not in (None, kept.generation):
-            # Rows of ours that the new files lack come from the feed again.
+            # Other rows that the new files lack are read from the feed again.
             return table
         tail = self.tail
         lacking = tail.part(tail.facts["position"] > kept.position)
@@ -274,7 +274,7 @@ class Table:
 
 
 def _cosines(vectors: Floats, wanted: Floats) -> Floats:
-    """In pieces that are too small for numpy to share among threads: on a busy machine they wait for each other."""
+    """Compute cosines in pieces too small for the threads of numpy, which wait for each other on a busy machine."""
     cosines = np.empty(len(vectors), np.float32)
     for start in range(0, len(vectors), _GATHERED_AT_ONCE):
         stop = start + _GATHERED_AT_ONCE
@@ -283,7 +283,7 @@ def _cosines(vectors: Floats, wanted: Floats) -> Floats:
 
 
 def _gathered_cosines(vectors: Floats, rows: Numbers, wanted: Floats) -> Floats:
-    """In pieces that stay in the processor's cache, instead of one large copy."""
+    """Gather rows in pieces that fit the CPU cache, instead of one large copy."""
     cosines = np.empty(len(rows), np.float32)
     room = np.empty((min(len(rows), _GATHERED_AT_ONCE), len(wanted)), np.float32)
     for start in range(0, len(rows), _GATHERED_AT_ONCE):

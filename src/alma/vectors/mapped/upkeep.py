@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 
 class Upkeep:
-    """Builds, writes, encodes, sweeps and compacts the rows of a state, in a thread that ends when all is done."""
+    """Builds, writes, encodes, sweeps and compacts the rows of a state, on a thread that ends when idle."""
 
     def __init__(
         self,
@@ -62,21 +62,21 @@ class Upkeep:
         self.start_if_due()
 
     def check_files(self) -> None:
-        """Find out whether the rows are those of another store."""
+        """Check whether the rows belong to another store."""
         self._files_unchecked = True
         self.start_if_due()
 
     def erase(self) -> None:
-        """Drop every row that is stored no more, however few they are."""
+        """Remove every row that is no longer stored, however few they are."""
         self._erasing = True
         self.start_if_due()
 
     def distrust(self, table: Table) -> None:
-        """Throw rows away that are not the store's, and begin anew."""
+        """Discard rows that belong to another store, and rebuild."""
         with self._lock:
             if self.state.table is not table:
                 return
-            _log.warning("the vector index does not fit its store and is made anew", extra={"rows": table.count})
+            _log.warning("the vector index does not match its store and will be rebuilt", extra={"rows": table.count})
             if self._files is not None:
                 self._files.reject(table.kept.generation)
             self._coming = None
@@ -97,7 +97,7 @@ class Upkeep:
             self._thread.start()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until there is nothing left to do."""
+        """Wait until all tasks are done."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             with self._lock:
@@ -114,7 +114,7 @@ class Upkeep:
         self._stopping.set()
 
     def close(self) -> None:
-        """Stop, after putting what is new into the files."""
+        """Stop, after writing new rows to the files."""
         self._stopping.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
@@ -135,8 +135,8 @@ class Upkeep:
             try:
                 task()
             except StorageError as exc:
-                # Nothing is lost: the store answers, and the next search starts this again.
-                _log.warning("the upkeep of the vector index failed", extra={"reason": str(exc)})
+                # Nothing is lost: searches use the store, and the next one starts this thread again.
+                _log.warning("the background maintenance of the vector index failed", extra={"reason": str(exc)})
                 self._behind = self._files_unchecked = self._erasing = False
                 return
 
@@ -162,11 +162,11 @@ class Upkeep:
         settled = self.state.settled
         if settled < self._tuning.coarse_rows or self._without_codes:
             return False
-        # Rows in files settle many at a time, those in memory one by one.
+        # Rows in files become final in batches, those in memory one by one.
         least_new = self._tuning.flush_rows if self.state.in_memory else 1
         return self.state.coarse is None or settled - self.state.coarse.count >= least_new
 
-    # ------------------------------------------------------------------ what it does
+    # ------------------------------------------------------------------ tasks
 
     def _check(self) -> None:
         # The position of the rows is read before that of the store, as both may advance meanwhile.
@@ -181,13 +181,13 @@ class Upkeep:
     def _build(self) -> None:
         """Read the feed page by page, each in its own short snapshot."""
         first = self.state.table.position
-        _log.info("the vector index is catching up with its store", extra={"from": first})
+        _log.info("the vector index is reading new vectors of its store", extra={"from": first})
         while not self._stopping.is_set() and self._read_page(first):
             if self._files is not None and self.state.table.tail.size >= 4 * self._tuning.flush_rows:
                 self._flush()
         if self._files is not None:
             self._flush()
-        _log.info("the vector index has caught up", extra={"rows": self.state.table.count})
+        _log.info("the vector index is up to date", extra={"rows": self.state.table.count})
 
     def _read_page(self, first: int) -> bool:
         with self._lock:
@@ -207,7 +207,7 @@ class Upkeep:
         return self._behind
 
     def _flush(self) -> None:
-        """Put new rows into the files, or take over what another process has put there."""
+        """Write new rows to the files, or map what another process has written."""
         with self._lock:
             state, table = self.state, self.state.table.copy()
         self._keep(state, table, None)
@@ -226,11 +226,11 @@ class Upkeep:
             if self.state is state:
                 self._rebase(kept)
             else:
-                # The rows turned out not to be the store's while they were written.
+                # The rows were found to belong to another store while they were written.
                 self._files.reject(kept.generation)
 
     def _leave_files(self, exc: OSError) -> None:
-        _log.warning("the vector index goes on from memory: its files cannot be written", extra={"reason": str(exc)})
+        _log.warning("the vector index works in memory: its files cannot be written", extra={"reason": str(exc)})
         with self._lock:
             self._files = None
             self.state.in_memory = True
@@ -241,7 +241,7 @@ class Upkeep:
         self.state.rebase(kept)
 
     def _encode(self) -> None:
-        """Make codes for rows that have none, a little at a time; the first ones are used when all are there."""
+        """Compute missing codes in small batches; the first codes are used when all rows have one."""
         with self._lock:
             state, table = self.state, self.state.table
             view, settled = table.view(), state.settled
@@ -254,7 +254,7 @@ class Upkeep:
             if settled - coarse.count < self._tuning.flush_rows:
                 coarse.measure(view)
         except (ImportError, RuntimeError, ValueError) as exc:
-            _log.warning("the vector index compares every vector: codes cannot be made", extra={"reason": str(exc)})
+            _log.warning("the vector index compares every vector: codes cannot be computed", extra={"reason": str(exc)})
             self._without_codes = True
             return
         with self._lock:
@@ -281,11 +281,11 @@ class Upkeep:
         try:
             coarse.save(self._files.codes_path(generation))
         except OSError as exc:
-            _log.warning("the codes of the vector index cannot be kept", extra={"reason": str(exc)})
+            _log.warning("the codes of the vector index cannot be saved", extra={"reason": str(exc)})
         self._codes_saved = coarse.count
 
     def _sweep(self) -> None:
-        """Find out which rows are stored no more."""
+        """Find rows that are no longer stored."""
         with self._storage.snapshot() as tx:
             position, held = tx.vector_position(), tx.positions_held(self.model)
         with self._lock:
@@ -299,7 +299,7 @@ class Upkeep:
             self._erasing = False
 
     def _compact(self) -> None:
-        """Write the living rows anew, without the dead."""
+        """Rewrite the files with the live rows only."""
         with self._lock:
             state, table = self.state, self.state.table.copy()
             if self._files is None:

@@ -99,14 +99,14 @@ def test_a_store_is_moved_to_a_model_of_ones_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ([[1.0, 0.0]], "gave a vector of 2 dimensions, not of 3"),
-        ([[0.0, 0.0, 0.0]], "gave a vector without a direction"),
-        ([[math.nan, 0.0, 0.0]], "gave something that is no vector"),
-        ([None], "gave something that is no vector"),
-        ([], "gave 0 vectors for 1 texts"),
+        ([[1.0, 0.0]], "returned a vector of 2 dimensions, not 3"),
+        ([[0.0, 0.0, 0.0]], "returned a zero vector"),
+        ([[math.nan, 0.0, 0.0]], "returned something that is not a vector"),
+        ([None], "returned something that is not a vector"),
+        ([], "returned 0 vectors for 1 texts"),
     ],
 )
-def test_what_is_no_vector_is_not_believed(given: list[Any], said: str) -> None:
+def test_an_invalid_vector_is_an_error(given: list[Any], said: str) -> None:
     class Wrong(OfNoClass):
         def encode_batch(self, texts: Sequence[str]) -> list[Any]:
             return given

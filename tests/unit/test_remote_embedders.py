@@ -166,10 +166,10 @@ def test_a_service_that_answers_byte_by_byte_is_given_up_in_time(make: Make, ser
 
 def test_an_error_that_comes_as_a_success_is_told(make: Make, server: EmbeddingServer) -> None:
     server.script.append(Reply(body=b'{"error": {"message": "no such model", "code": "model_not_found"}}'))
-    with pytest.raises(EmbeddingError, match=r"answered with an error: model_not_found no such model; check the model"):
+    with pytest.raises(EmbeddingError, match=r"returned an error: model_not_found no such model; check the model"):
         make().encode("hello")
     server.script.append(Reply(body=f'{{"error": "what is {KEY}?"}}'.encode()))
-    with pytest.raises(EmbeddingError, match=r"answered with an error: .*what is \*\*\*\?"):
+    with pytest.raises(EmbeddingError, match=r"returned an error: .*what is \*\*\*\?"):
         make().encode("hello")
     assert len(server.received) == 2
     server.script.append(Reply(body=b'{"error": {"message": "overloaded", "code": 503}}'))
@@ -223,32 +223,38 @@ def test_the_key_is_not_carried_to_another_host(make: Make, server: EmbeddingSer
         (b"", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"data": [{"index": 0, "embed', "is not JSON"),
-        (b"null", "is no list of embeddings: it has no list called data"),
-        (b"[]", "is no list of embeddings: it has no list called data"),
-        (b'{"data": "abc"}', "is no list of embeddings: it has no list called data"),
-        (b'{"data": []}', "is no list of embeddings: 0 vectors for 1 texts"),
-        (b'{"data": [null]}', "is no list of embeddings: an entry has no index"),
-        (b'{"data": [{"index": [0]}]}', "is no list of embeddings: an entry has no index"),
-        (b'{"data": [{"index": 0}]}', "is no list of embeddings: an embedding is not made of numbers"),
-        (b'{"data": [{"index": 0, "embedding": {"a": 1}}]}', "is no list of embeddings: an embedding is not made of"),
-        (b'{"data": [{"index": 0, "embedding": [true]}]}', "is no list of embeddings: an embedding is not made of"),
-        (b'{"data": [{"index": 0, "embedding": ["0.1"]}]}', "is no list of embeddings: an embedding is not made of"),
-        (b'{"data": [{"index": 7, "embedding": [1]}]}', "is no list of embeddings: its vectors are not numbered from"),
+        (b"null", "is not a list of embeddings: it has no list called data"),
+        (b"[]", "is not a list of embeddings: it has no list called data"),
+        (b'{"data": "abc"}', "is not a list of embeddings: it has no list called data"),
+        (b'{"data": []}', "is not a list of embeddings: 0 vectors for 1 texts"),
+        (b'{"data": [null]}', "is not a list of embeddings: an entry has no index"),
+        (b'{"data": [{"index": [0]}]}', "is not a list of embeddings: an entry has no index"),
+        (b'{"data": [{"index": 0}]}', "is not a list of embeddings: an embedding is not made of numbers"),
+        (
+            b'{"data": [{"index": 0, "embedding": {"a": 1}}]}',
+            "is not a list of embeddings: an embedding is not made of",
+        ),
+        (b'{"data": [{"index": 0, "embedding": [true]}]}', "is not a list of embeddings: an embedding is not made of"),
+        (b'{"data": [{"index": 0, "embedding": ["0.1"]}]}', "is not a list of embeddings: an embedding is not made of"),
+        (
+            b'{"data": [{"index": 7, "embedding": [1]}]}',
+            "is not a list of embeddings: its vectors are not numbered from",
+        ),
     ],
 )
-def test_an_answer_that_is_none_is_an_error_that_says_what_it_lacks(
+def test_an_invalid_response_is_an_error_that_names_the_defect(
     make: Make, server: EmbeddingServer, body: bytes, what: str
 ) -> None:
     server.script += [Reply(body=body)] * 2
-    with pytest.raises(EmbeddingError, match=f"answered with something that {what}"):
+    with pytest.raises(EmbeddingError, match=f"returned a response that {what}"):
         make(attempts=2).encode("a")
 
 
-def test_a_connection_that_fails_is_told_without_numbers_and_names_of_the_inside(
+def test_a_failed_connection_is_reported_without_internal_numbers_and_names(
     make: Make, server: EmbeddingServer
 ) -> None:
     server.script.append(Reply(200, b'{"data"', {"Content-Length": "1000"}))
-    with pytest.raises(EmbeddingError, match=r"it broke off in the middle of its answer$"):
+    with pytest.raises(EmbeddingError, match=r"the connection was lost in the middle of the response$"):
         make(attempts=1).encode("a")
     with pytest.raises(EmbeddingError, match=r"127\.0\.0\.1:1: Connection refused$"):
         OpenAIEmbedder(KEY, base_url="http://127.0.0.1:1", attempts=1).encode("a")

@@ -1,4 +1,4 @@
-"""Text to vectors: the port, and the providers behind it, each loaded when it is first used."""
+"""Embeddings: the port and its providers, each loaded on first use."""
 
 from __future__ import annotations
 

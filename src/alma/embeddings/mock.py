@@ -1,4 +1,4 @@
-"""Vectors without a model: the same text always gets the same one, and that is all they say."""
+"""Deterministic vectors without a model, for tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LONGEST_PASSAGE = 1_000
 
 
 class MockEmbedder(EmbeddingProvider):
-    """For tests and dry runs: each passage's vector is made from its hash, so near means nothing but equal."""
+    """Vectors computed from a hash of each passage, for tests and dry runs; only equal texts are near."""
 
     def __init__(self, dimension: int = 384) -> None:
         if wrong := wrong_dimension(dimension):
@@ -34,5 +34,5 @@ class MockEmbedder(EmbeddingProvider):
     def _passage(self, text: str) -> Passage:
         digest = hashlib.shake_256(text.encode()).digest(4 * self._dimension)
         numbers = (int.from_bytes(digest[i : i + 4], "big") for i in range(0, len(digest), 4))
-        # The half keeps every number away from zero, so even a vector of one number has a direction.
+        # Adding a half keeps every number from being zero, so even a vector of one number can be normalized.
         return Passage(unit([(number + 0.5) / (1 << 31) - 1 for number in numbers]), len(text.split()))

@@ -1,4 +1,4 @@
-"""OpenAI's embeddings, or those of any service that speaks the same protocol."""
+"""Embeddings of OpenAI, or of a service with a compatible API."""
 
 from __future__ import annotations
 
@@ -11,10 +11,7 @@ _NO_KEY = "OpenAI needs an API key: set OPENAI_API_KEY or give api_key=…"
 
 
 class OpenAIEmbedder(RemoteEmbedder):
-    """text-embedding-3-small, 1,536 numbers, unless another `model` or fewer `dimensions` are asked for.
-
-    `base_url` leads to another service that speaks OpenAI's protocol.
-    """
+    """text-embedding-3-small with 1,536 dimensions by default. `base_url` is the address of a compatible service."""
 
     def __init__(
         self,

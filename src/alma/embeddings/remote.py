@@ -1,4 +1,4 @@
-"""Base of the providers that use OpenAI's embeddings protocol."""
+"""Base class of providers with an OpenAI-compatible embeddings API."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Numbers = Sequence[float]
 
 DEFAULT_MODEL = "text-embedding-3-small"
 _DIMENSIONS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-# The models read 8,191 tokens at once. A token is at least one byte, so so many bytes always fit, in every script.
+# The models accept 8,191 tokens. A token has at least one byte, so this many bytes always fit.
 _LONGEST_PASSAGE_BYTES = 8_000
 # A request may hold 300,000 tokens.
 _LARGEST_REQUEST_BYTES = 250_000
@@ -39,7 +39,7 @@ class RemoteEmbedder(EmbeddingProvider):
 
     @property
     def model(self) -> str:
-        """The model's name; shortened vectors are another space and have another name."""
+        """The model's name; shortened vectors are a different space, so they have a different name."""
         return f"{self._model_name}-{self._dimension}" if self._is_shortened else self._model_name
 
     @property
@@ -56,7 +56,7 @@ class RemoteEmbedder(EmbeddingProvider):
     def _embed(self, texts: Sequence[str]) -> list[list[Passage]]:
         pieces = [chosen(split_text(text, _LONGEST_PASSAGE_BYTES)) for text in texts]
         vectors = self._vectors([piece for parts in pieces for piece in parts])
-        # How many tokens a piece has is not told; its bytes stand for them.
+        # The service does not return the number of tokens, so bytes are the weight.
         return [[Passage(next(vectors), len(piece.encode())) for piece in parts] for parts in pieces]
 
     def _vectors(self, pieces: Sequence[str]) -> Iterator[Vector]:
@@ -72,21 +72,21 @@ class RemoteEmbedder(EmbeddingProvider):
             return [self._vector(numbers) for numbers in embeddings_in(answer, count)]
         except NoEmbeddings as exc:
             raise EmbeddingError(
-                f"{self._service.name} answered with something that is no list of embeddings: {exc}"
+                f"{self._service.name} returned a response that is not a list of embeddings: {exc}"
             ) from exc
 
     def _vector(self, numbers: Numbers) -> Vector:
         if len(numbers) != self._dimension:
-            fix = f"; set dimensions={len(numbers)} if that is what {self._model_name} gives" if len(numbers) else ""
+            fix = f"; set dimensions={len(numbers)} if that is the length of {self._model_name}" if len(numbers) else ""
             raise EmbeddingError(
-                f"{self._service.name} gave a vector of {len(numbers)} dimensions, not of {self._dimension}{fix}"
+                f"{self._service.name} returned a vector of {len(numbers)} dimensions, not {self._dimension}{fix}"
             )
         require_direction(numbers)
         return unit(numbers)
 
 
 def _batches(pieces: Sequence[str], most: int) -> Iterator[list[str]]:
-    """The pieces in order, as many at once as the service takes."""
+    """The pieces in order, in batches of the size that the service accepts."""
     batch: list[str] = []
     size = 0
     for piece in pieces:
@@ -102,7 +102,7 @@ def _batches(pieces: Sequence[str], most: int) -> Iterator[list[str]]:
 def _checked_dimensions(model: str, dimensions: int | None, native: int | None) -> int:
     if dimensions is None:
         if native is None:
-            raise ConfigurationError(f"{model} is not known here; say how long its vectors are (dimensions=…)")
+            raise ConfigurationError(f"{model} is unknown; give the length of its vectors (dimensions=…)")
         return native
     if wrong := wrong_dimension(dimensions):
         raise ConfigurationError(f"dimensions {wrong}, not {shown(dimensions)}")
@@ -116,11 +116,11 @@ def _checked_dimensions(model: str, dimensions: int | None, native: int | None) 
 
 
 class NoEmbeddings(ValueError):
-    """Why a response is not a list of embeddings, worded to follow a colon."""
+    """The response is not a list of embeddings; the reason follows a colon."""
 
 
 def embeddings_in(answer: Any, count: int) -> list[Numbers]:
-    """The embeddings of a response in the order of the texts, whatever order the service chose."""
+    """The embeddings of a response, sorted in the order of the texts."""
     entries = answer.get("data") if isinstance(answer, Mapping) else None
     if not isinstance(entries, list):
         raise NoEmbeddings("it has no list called data")
@@ -133,8 +133,8 @@ def embeddings_in(answer: Any, count: int) -> list[Numbers]:
 
 
 def require_direction(numbers: Numbers) -> None:
-    """Refuse a zero vector, and one that is too short for its length to be computed."""
-    # A plain sum: an exact one cannot be told where it is too large.
+    """Reject vectors that are zero or too small to be normalized."""
+    # A plain sum, because math.fsum raises an error on overflow.
     if not sys.float_info.min < sum(number * number for number in numbers) < math.inf:
         raise NoEmbeddings("a vector without a direction")
 
@@ -147,7 +147,7 @@ def _index(entry: Any) -> int:
 
 
 def _numbers(embedding: Any) -> Numbers:
-    # Some services send Base64, whatever they were asked for.
+    # Some services always send Base64.
     if isinstance(embedding, str):
         return _unpacked(embedding)
     if not isinstance(embedding, list) or not all(type(number) in (int, float) for number in embedding):
@@ -162,4 +162,4 @@ def _unpacked(embedding: str) -> Vector:
     try:
         return Vector.from_bytes(base64.b64decode(embedding, validate=True))
     except ValueError:
-        raise NoEmbeddings("an embedding is neither numbers nor such numbers in Base64") from None
+        raise NoEmbeddings("an embedding is neither a list of numbers nor Base64") from None

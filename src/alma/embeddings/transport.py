@@ -1,4 +1,4 @@
-"""Asking a service over HTTP: JSON out, JSON in, with time-outs, retries and errors that say what to do."""
+"""HTTP transport for embedding services: JSON requests with timeouts, retries, and errors that name the fix."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _LONGEST_QUOTE = 300
 
 @dataclass(frozen=True)
 class Service:
-    """One address of a service, how to be let in, and what its refusals mean.
+    """The URL of a service, its authentication, and the meaning of its error statuses.
 
-    `fixes` says for a status what the reader of the error should do.
+    `fixes` has the advice for each error status.
     """
 
     name: str
@@ -40,8 +40,8 @@ class Service:
             )
         if not _is_sent_as_it_is(self.key.reveal()):
             raise ConfigurationError(
-                f"the API key of {self.name} has a line break or letters that no key has: copy it anew, without what "
-                f"stands around it"
+                f"the API key of {self.name} has a line break or invalid characters: copy it again, without "
+                f"the surrounding text"
             )
         if isinstance(self.attempts, bool) or not isinstance(self.attempts, int) or self.attempts < 1:
             raise ConfigurationError(
@@ -57,7 +57,7 @@ class Service:
             )
 
     def post(self, body: Mapping[str, Any]) -> Any:
-        """The service's answer; what may pass by itself is tried again, each time after a longer wait."""
+        """The service's response; transient failures are retried with exponential backoff."""
         answer = retry(lambda: self._attempt(body), self.attempts, self.backoff_seconds, EmbeddingError)
         return answer.content
 
@@ -75,16 +75,16 @@ class Service:
         except (OSError, http.client.HTTPException) as exc:
             return self._unreachable(exc, timeout_seconds)
         except (ValueError, RecursionError) as exc:
-            return Failure(f"{self.name} answered with something that is not JSON", True, cause=exc)
+            return Failure(f"{self.name} returned a response that is not JSON", True, cause=exc)
         error = answer.get("error") if isinstance(answer, Mapping) else None
         return _Answer(answer) if not error else self._error_instead(error, content)
 
     def _error_instead(self, error: Any, content: bytes) -> Failure:
-        """Some services say that they failed with the status of a success."""
+        """The error in a response with a success status, which some services send."""
         code = error.get("code") if isinstance(error, Mapping) else None
         said = self.key.hidden_in(_quoted(content))
         transient = isinstance(code, int) and code in RETRIED_STATUSES
-        return Failure(f"{self.name} answered with an error: {said}; check the model and the request", transient)
+        return Failure(f"{self.name} returned an error: {said}; check the model and the request", transient)
 
     def _send(self, body: Mapping[str, Any], timeout_seconds: float) -> bytes:
         import urllib.request
@@ -100,7 +100,7 @@ class Service:
             return answer.read()
 
     def _refusal(self, status: int, retry_after: str | None, said: str, cause: Exception) -> Failure:
-        # A wrong key is quoted, in part, by some services; an exhausted quota comes as 429 and does not pass.
+        # Some services quote a part of a wrong key. An exhausted quota is a 429 that is not transient.
         fix = self.fixes.get(status)
         quote = "" if status == 401 or not said else f": {self.key.hidden_in(said)}"
         sentence = f"{self.name} answered {status}{quote}{f'; {fix}' if fix else ''}"
@@ -125,25 +125,25 @@ class _Answer:
 
 
 def key_of(given: str | Secret | None, missing: str) -> Secret:
-    """The key, or an error that says where it is to be given."""
+    """The API key, or an error that says where to set it."""
     if not isinstance(given, str | Secret) or not Secret(given):
         raise ConfigurationError(missing)
     return Secret(given)
 
 
 def text_of(name: str, given: str, missing: str) -> str:
-    """An option that must be a text with something in it, or an error that says how to give it."""
+    """The option, if it is non-empty text, or an error that says how to give it."""
     if not isinstance(given, str) or not given.strip():
         raise ConfigurationError(f"{missing} ({name} is {given!r})")
     return given
 
 
 def base_of(name: str, given: str, missing: str) -> str:
-    """An address that a path is put behind, or an error that says how to give it."""
+    """The base URL, validated, or an error that says how to give it."""
     base = text_of(name, given, missing).rstrip("/")
     if not base.startswith(("http://", "https://")):
         raise ConfigurationError(f"{name} must begin with https://, not be {shown(base)}")
-    # Not quoted: it may hold a password.
+    # Not quoted, because it may contain a password.
     if "@" in base.partition("://")[2].partition("/")[0]:
         raise ConfigurationError(f"{name} must be given without a user and password, as in https://host/path")
     if "?" in base or "#" in base:
@@ -154,7 +154,7 @@ def base_of(name: str, given: str, missing: str) -> str:
 def _is_address(url: str) -> bool:
     try:
         parts = urlsplit(url)
-        # Asked for so that a port which is no number is found out here.
+        # Reading the port validates it.
         _ = parts.port
     except ValueError:
         return False
@@ -170,18 +170,18 @@ def _is_number(value: object) -> bool:
 
 
 def _why(reason: object) -> str:
-    """What the system says about a connection that failed, without its number."""
+    """The reason of a failed connection, without the error number."""
     import http.client
 
     if isinstance(reason, http.client.IncompleteRead):
-        return "it broke off in the middle of its answer"
+        return "the connection was lost in the middle of the response"
     if isinstance(reason, http.client.HTTPException) and not isinstance(reason, OSError):
-        return "it does not answer as a web service does"
+        return "its response is not HTTP"
     return (isinstance(reason, OSError) and reason.strerror) or str(reason)
 
 
 def _words_of(refusal: Any) -> str:
-    """What a service says besides its status; nothing where it broke off while it said so."""
+    """The body of an error response; empty if the connection was lost."""
     import http.client
 
     try:
@@ -191,7 +191,7 @@ def _words_of(refusal: Any) -> str:
 
 
 def _quoted(content: bytes) -> str:
-    """The service's own words, short and on one line."""
+    """The service's error message, shortened to one line."""
     try:
         error = json.loads(content)["error"]
         said = (

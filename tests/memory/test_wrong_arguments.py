@@ -1,4 +1,4 @@
-"""What is given in the place of ids, of who acts or of a directory is told in one sentence, and stops nothing."""
+"""Wrong values for ids, attributions or directories are one-sentence errors without side effects."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def alma() -> Iterator[ALMA]:
 )
 @pytest.mark.parametrize("by", [None, "helena"])
 def test_who_acts_is_an_attribution(alma: ALMA, call: Callable[[ALMA, Any], object], by: Any) -> None:
-    with pytest.raises(ValidationError, match=r"\.by must be an Attribution, which says who acts"):
+    with pytest.raises(ValidationError, match=r"\.by must be an Attribution, for example"):
         call(alma, by)
 
 

@@ -1,4 +1,4 @@
-"""Briefings: headings with lines under them, inside a token budget, with what was stored shown as data."""
+"""Briefings: headings with lines, within a token budget; stored text is quoted as data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LEAST_TOKENS = 8
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of ours: a label that we chose, and stored text, which can open nothing."""
+    """A line: our label, and stored text, which is escaped so that it cannot add structure."""
 
     label: str
     text: str = ""
@@ -38,11 +38,11 @@ class Topic:
 
 
 def briefing(topics: Sequence[Topic], max_tokens: int) -> str:
-    """The text that fits: topics in their order, of each its first line before any gets its second."""
+    """The text that fits the budget: topics in order, each with its first line before any gets its second."""
     aim = checked_tokens(max_tokens)
     while True:
         text = _filled([topic for topic in topics if topic.lines], aim)
-        # The parts of a text may take a token more together than apart.
+        # Joined text may take one more token than its parts.
         excess = count_tokens(text) - max_tokens
         if excess <= 0:
             return text
@@ -65,10 +65,10 @@ def _filled(topics: Sequence[Topic], max_tokens: int) -> str:
 
 
 def _fitting(line: Line, room: int) -> str | None:
-    """The line, cut where there is no room for all of it, or None where there is hardly any."""
+    """The line, truncated to the remaining tokens, or None if too few remain."""
     if room < _LEAST_TOKENS:
         return None
-    # No more than could fit is ever counted, since a long text takes its time.
+    # Only a prefix that could fit is counted, because counting a long text is slow.
     text = line.text[: room * LONGEST_TOKEN]
     low, high = 0, len(text)
     best: str | None = None

@@ -1,4 +1,4 @@
-"""The annotations that records share: a name, a text, a share of one, a count."""
+"""The annotations that records share: names, texts, shares and counts."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def checked_whole(subject: str, field: str | None, value: Any, least: int, most:
 
 
 def checked_part(owner: str, name: str | None, part: Part, kind: type, hint: str) -> Part:
-    """A component of the right type; checked at construction, not on first use."""
+    """The component, if it has the right type; checked at construction instead of first use."""
     if not isinstance(part, kind):
         raise ValidationError(owner, name, part, f"must be {hint}")
     return part
 
 
 def checked_prose(subject: str, field: str, value: Any) -> str:
-    """A text outside of a record, which may be empty, validated by the same rules."""
+    """A possibly empty text outside of a record, validated by the same rules."""
     try:
         text = check_text(value)
         if len(text) > LONGEST_TEXT:
@@ -51,7 +51,7 @@ def checked_prose(subject: str, field: str, value: Any) -> str:
 
 
 def checked_names(subject: str, field: str, given: Any, longest: int = LONGEST_NAME) -> list[str]:
-    """Names or ids that are given as one or as several; a text is one, and not a list of its letters."""
+    """Names or ids, given as one text or as several."""
     if isinstance(given, str):
         return [checked_name(subject, field, given, longest)]
     if isinstance(given, bytes) or not isinstance(given, Iterable):
@@ -60,14 +60,14 @@ def checked_names(subject: str, field: str, given: Any, longest: int = LONGEST_N
 
 
 def same_name(name: str) -> str:
-    """What all spellings of a name have in common that differ in case, or in how its letters are encoded."""
+    """The normalized form of a name, equal for all spellings that differ in case or Unicode encoding."""
     return unicodedata.normalize("NFKC", name).casefold()
 
 
 def spellings(name: str) -> tuple[str, ...]:
-    """The ways to write the name of an agent that differ in its case alone: helena, Helena, HELENA."""
+    """The common spellings of an agent's name that differ in case only: helena, Helena, HELENA."""
     written = (name, name.lower(), name.upper(), name.capitalize(), name.title())
-    # A few letters become two in the other case.
+    # A few letters become two in another case.
     return tuple(dict.fromkeys(each for each in written if len(each) <= LONGEST_NAME))
 
 
@@ -78,7 +78,7 @@ Label = Annotated[str, MaxLength(LONGEST_NAME)]
 """A short label that may be empty."""
 
 Text = Annotated[str, NotEmpty(), MaxLength(LONGEST_TEXT)]
-"""What a record is about: never empty, at most a mebibyte of characters."""
+"""The main text of a record: never empty, at most 1,048,576 characters."""
 
 Prose = Annotated[str, MaxLength(LONGEST_TEXT)]
 """Text that may be empty."""
@@ -90,10 +90,10 @@ Share = Annotated[float, Range(0.0, 1.0)]
 """A number between 0 and 1: a confidence, a rate, a strength."""
 
 Count = Annotated[int, Range(0)]
-"""How often something happened."""
+"""A number of occurrences."""
 
 Weight = Annotated[float, Range(0.0)]
-"""How much evidence there is: a count of which the older part counts less."""
+"""A decayed count of evidence, in which older evidence counts less."""
 
 TagSet = Annotated[Sequence[str], Tags()]
 """A set of tags; kept as a sorted tuple."""

@@ -1,4 +1,4 @@
-"""Describe a field once: what its annotation and its default say becomes its type, its rules and its check."""
+"""Field specifications: the type, constraints and validation of a field, derived from its annotation and default."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _DEEPEST_JSON = 64
 
 
 class FieldType(Enum):
-    """What a field holds; every store maps each of these to a type of its own."""
+    """The type of a field; every store maps each of these to a column type."""
 
     TEXT = "text"
     INTEGER = "integer"
@@ -37,7 +37,7 @@ class FieldType(Enum):
     TAGS = "tags"
     VECTOR = "vector"
 
-    # Each member is one object; that of Enum hashes its name.
+    # Members are singletons, and hashing by id is faster than hashing the name.
     __hash__ = object.__hash__
 
 
@@ -46,12 +46,12 @@ SORTABLE = ORDERED | {FieldType.TEXT, FieldType.BOOLEAN}
 
 
 class Refused(ValueError):
-    """A check's reason for not accepting a value; the record turns it into a ValidationError."""
+    """The reason why a value is invalid; the record turns it into a ValidationError."""
 
 
 @dataclass(frozen=True)
 class NotEmpty:
-    """The text must contain something besides white space."""
+    """The text must have a character that is not white space."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +71,12 @@ class Range:
 
 @dataclass(frozen=True)
 class Embedding:
-    """The numbers are an embedding, kept apart from the record as a `Vector`."""
+    """The numbers are an embedding, stored outside of the record as a `Vector`."""
 
 
 @dataclass(frozen=True)
 class Tags:
-    """The strings are a set of tags, kept in a table of their own and found with `Has`."""
+    """The strings are a set of tags, stored in a separate table and found with `Has`."""
 
 
 def check_text(value: Any) -> str:
@@ -164,7 +164,7 @@ LONGEST_NAME = 200
 
 
 def canonical_json(value: Any, depth: int = 0) -> JsonValue:
-    """The value as every store gives it back: plain dicts, lists, texts, finite numbers, booleans and None."""
+    """The value in the form that every store returns: plain dicts, lists, texts, finite numbers, booleans and None."""
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -190,7 +190,7 @@ def _json_number(value: int | float) -> int | float:
     if isinstance(value, float):
         if not math.isfinite(value):
             raise Refused("must be JSON: numbers must be finite")
-        # JSONB keeps decimals, not floats: a large whole float comes back as an integer, so it becomes one here.
+        # JSONB stores decimals and returns a large whole float as an integer, so it is converted here.
         return float(value) if abs(value) < _EXACT_FLOAT_INTEGERS else int(value)
     if abs(value) >= _LARGEST_JSON_INTEGER:
         raise Refused("must be JSON: whole numbers may have at most 1,000 digits")
@@ -215,7 +215,7 @@ Choices = type[StrEnum]
 
 @dataclass(frozen=True)
 class FieldSpec:
-    """One field of a record: its type, its rules and how it got them."""
+    """A field of a record: its type and its constraints."""
 
     name: str
     type: FieldType
@@ -235,12 +235,12 @@ class FieldSpec:
 
     @property
     def base_check(self) -> Check:
-        """Checks a value's type alone, without the rules of this field."""
+        """Validates the type of a value, without the constraints of the field."""
         return CHECKS[self.type]
 
     @property
     def member_check(self) -> Check:
-        """Checks one member of a list or a set of tags."""
+        """Validates one member of a list or a set of tags."""
         return CHECKS[FieldType.TEXT]
 
     @property
@@ -250,7 +250,7 @@ class FieldSpec:
 
 @dataclass(frozen=True)
 class Derived:
-    """A field that is a second way to say another one: accepted and readable, never stored."""
+    """A field computed from another field: it can be given and read, and is not stored."""
 
     source: str
     from_source: Callable[[Any], Any]
@@ -260,17 +260,17 @@ class Derived:
 def derived(
     source: str, from_source: Callable[[Any], Any], to_source: Callable[[Any], Any], default: None = None
 ) -> Any:
-    """A field that restates another one (see `Derived`)."""
+    """Declare a field that is computed from another one (see `Derived`)."""
     return dataclasses.field(default=default, metadata={"derived": Derived(source, from_source, to_source)})
 
 
 def following(source: str, default_factory: Callable[[], Any]) -> Any:
-    """A moment that is the same as another one where only that one is given, and its default where neither is."""
+    """Declare a time that defaults to another time field if that one is given."""
     return dataclasses.field(default_factory=default_factory, metadata={"follows": source})
 
 
 def field_spec(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:
-    """The description of a dataclass's field with this annotation."""
+    """The specification of a dataclass field with this annotation."""
     base, rules, nullable = _unwrapped(hint)
     field_type, choices = _field_type(base, rules)
     return FieldSpec(
@@ -288,7 +288,7 @@ def field_spec(field: dataclasses.Field[Any], hint: Any) -> FieldSpec:
 
 
 def _has_default(field: dataclasses.Field[Any]) -> bool:
-    # A field named like a property of Record has that property as its default, as far as dataclasses can tell.
+    # For a field named like a property of Record, dataclasses take that property as the default.
     return field.default is not dataclasses.MISSING and not isinstance(field.default, property)
 
 
@@ -303,7 +303,7 @@ def _default_maker(field: dataclasses.Field[Any]) -> Callable[[], Any] | None:
 
 
 def _unwrapped(hint: Any) -> tuple[Any, tuple[object, ...], bool]:
-    """The bare type, the rules annotated on it and whether None is allowed."""
+    """The type without annotations, the annotated constraints, and whether None is allowed."""
     rules: tuple[object, ...] = ()
     nullable = False
     while True:

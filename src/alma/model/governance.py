@@ -18,7 +18,7 @@ from alma.model.record import Index, Record, Unique, record
 
 @dataclass(frozen=True, slots=True)
 class Attribution:
-    """Who makes a change, from where and why; written into history and audit with it."""
+    """The author, origin and reason of a change, recorded in history and audit log."""
 
     user_id: str | None = None
     agent: str | None = None
@@ -36,7 +36,7 @@ class Attribution:
 
     @property
     def author(self) -> str | None:
-        """The one name to put beside a version."""
+        """The author of a version in one name."""
         return self.user_id or self.agent
 
 
@@ -44,9 +44,9 @@ ANONYMOUS = Attribution()
 
 
 def checked_by(call: str, by: object) -> Attribution:
-    """Who acts, if that is what was given."""
+    """The argument, if it is an Attribution."""
     if not isinstance(by, Attribution):
-        raise ValidationError(call, "by", by, "must be an Attribution, which says who acts")
+        raise ValidationError(call, "by", by, "must be an Attribution, for example Attribution(user_id=…)")
     return by
 
 
@@ -66,11 +66,11 @@ def checked_by(call: str, by: object) -> Attribution:
     ),
 )
 class AuditEvent(Record):
-    """One access to something remembered: who did what to which record, and how it went.
+    """An audit event: who did what to which record, and with which result.
 
-    An act on many records at once is one event with `resource_id` "*" that lists them in `resource_ids`. The id is a
-    number that the store gives, and so is the event's place in a chain: `chain_hash` covers the event and the hash
-    before it, so that changing, removing or inserting one is noticed.
+    An operation on several records is one event with `resource_id` "*" and their ids in `resource_ids`. The store
+    assigns the id and the position in a hash chain: `chain_hash` covers the event and the previous hash, so that
+    changed, removed or inserted events are detected.
     """
 
     id: int | None = None
@@ -118,9 +118,8 @@ def audit_event(
     indexes=(Index("idx_merge_marks_record", ("record_id", "kind")),),
 )
 class MergeMark(Record):
-    """What a record owes another store: how much of its counters, and what both said when they were last merged.
-
-    So merging again adds nothing twice, and tells which of the two was changed since.
+    """The state of a record at its last merge with another store: that store's share of the counters, and a digest of
+    the content. So merging again counts nothing twice, and detects which record has changed since.
     """
 
     id: Name
@@ -141,10 +140,10 @@ class MergeMark(Record):
     unique=(Unique("uq_api_keys_prefix", ("prefix",)),),
 )
 class ApiKey(Record):
-    """A key by which a program reaches the store over the network: what it may do, and what it is limited to.
+    """An API key for access over the network: its rights and its limits.
 
-    The key itself is known to its holder alone. `prefix` is its beginning, by which people tell keys apart, and `hash`
-    is what the rest of it is checked against.
+    The token is not stored: `prefix` is its beginning, which identifies the key to people, and `hash` verifies the
+    rest.
     """
 
     id: Name = field(default_factory=new_id)
@@ -169,11 +168,11 @@ class ApiKey(Record):
     indexes=(Index("idx_kept_answers_expires", ("expires_at",)),),
 )
 class KeptAnswer(Record):
-    """What was answered to a request that may be sent again, so that it is carried out once.
+    """The stored response to a request with an idempotency key, so that the request is executed once.
 
-    The id is made from the caller and the name that it gave the request; `request` is a digest of what was asked, and
-    `claim` tells whoever carries it out from others. `touched` lists the records that it changed, from the moment on
-    that they are changed; `answer` is there when it was answered. Until `claimed_until`, somebody is at work on it.
+    The id is computed from the caller and the idempotency key; `request` is a digest of the request, and `claim`
+    identifies the execution. `touched` lists the changed records once they are changed, `answer` is set with the
+    response. The request is in progress until `claimed_until`.
     """
 
     id: Name
@@ -188,7 +187,7 @@ class KeptAnswer(Record):
 
 
 class SettingType(StrEnum):
-    """How a setting's text is to be read."""
+    """The type of a setting, with which its text is parsed."""
 
     STRING = "string"
     INTEGER = "integer"
@@ -199,7 +198,7 @@ class SettingType(StrEnum):
 
 @record("setting", table="system_config", key="key")
 class Setting(Record):
-    """A named value that steers the system; `typed_value` reads it."""
+    """A named value of the configuration in the store; `typed_value` parses it."""
 
     key: Name
     value: Prose
@@ -211,7 +210,7 @@ class Setting(Record):
 
     @property
     def typed_value(self) -> Any:
-        """The value as its type says, or an error that names the setting."""
+        """The parsed value, or an error that names the setting."""
         try:
             return _READERS[self.value_type](self.value)
         except (ValueError, KeyError):
@@ -228,7 +227,7 @@ _READERS: dict[SettingType, Any] = {
 
 
 def default_settings() -> tuple[Setting, ...]:
-    """The documented settings with their documented values."""
+    """The documented settings with their default values."""
     rows = (
         ("memory_decay_enabled", "true", SettingType.BOOLEAN, "Enable automatic memory decay"),
         ("default_decay_rate", "0.1", SettingType.FLOAT, "Default decay rate for new memories"),
@@ -255,7 +254,7 @@ class ArchiveCause(StrEnum):
     "archived_record",
     table="archived_records",
     postgres_table="alma_archived_records",
-    # What happens to a memory is audited under the memory's own kind.
+    # Changes are audited under the kind of the archived memory.
     audited=False,
     indexes=(
         Index("idx_archived_records_record", ("record_id", "kind")),
@@ -265,10 +264,10 @@ class ArchiveCause(StrEnum):
     ),
 )
 class ArchivedRecord(Record):
-    """A memory of any kind that was taken out of its table, where no search and no index meets it.
+    """A memory of any kind that was moved out of its table, so that no search or index finds it.
 
-    `document` is the record, `vectors` those it had of every model and `dependents` the records that went with it, all
-    as JSON; they are texts and not JSON columns so that what comes back is what went in, to the last byte.
+    `document` is the record, `vectors` are its vectors of all models, and `dependents` the records that were archived
+    with it, all as JSON. They are text columns, which keep every byte, unlike JSON columns.
     """
 
     id: Name = field(default_factory=new_id)
@@ -298,7 +297,7 @@ class ArchivedRecord(Record):
     ),
 )
 class ServedText(Record):
-    """The fingerprints of the texts that one answer handed to an agent; the texts themselves are not kept."""
+    """The fingerprints of the texts that were served to an agent in one answer; the texts are not stored."""
 
     id: Name = field(default_factory=new_id)
     agent: Name

@@ -1,4 +1,4 @@
-"""Graph memory: the things that are spoken of, what else they are called and how they stand to each other."""
+"""Graph memory: entities, their aliases, and the relationships between them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
     indexes=(Index("idx_graph_entities_name", ("project_id", "name_key")),),
 )
 class GraphEntity(Record):
-    """A person, a thing or an idea of a project; `id` is made from the project and `entity_id`, which callers know."""
+    """A person, a thing or an idea of a project; `id` is computed from the project and the public `entity_id`."""
 
     id: Name
     project_id: Name
@@ -41,7 +41,7 @@ class GraphEntity(Record):
     references=(Reference("entity_key", "graph_entity", OnDelete.CASCADE, must_exist=True),),
 )
 class GraphAlias(Record):
-    """Another id under which an entity was added; `id` is made from the project and that id."""
+    """Another id under which an entity was added; `id` is computed from the project and that id."""
 
     id: Name
     project_id: Name
@@ -64,7 +64,7 @@ class GraphAlias(Record):
     ),
 )
 class GraphRelationship(Record):
-    """How one entity stands to another; of each type there is one between two entities."""
+    """A directed relationship between two entities; there is at most one of each type."""
 
     id: Name
     project_id: Name

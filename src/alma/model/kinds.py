@@ -1,4 +1,4 @@
-"""Every kind of record there is, in the order their tables are made; nothing registers itself."""
+"""The list of all record kinds, in the order in which their tables are created."""
 
 from __future__ import annotations
 
@@ -70,5 +70,5 @@ def kind_named(kind: str) -> type[Record]:
 
 
 def references_to(kind: str) -> tuple[tuple[RecordSpec, Reference], ...]:
-    """Every field of any kind that holds ids of this kind."""
+    """All fields of any kind that reference this kind."""
     return tuple((cls.spec, ref) for cls in KINDS for ref in cls.spec.references if ref.kind == kind)

@@ -1,4 +1,5 @@
-"""What an agent learns: heuristics, outcomes, preferences, knowledge and anti-patterns, and belief in a heuristic."""
+"""What agents learn: heuristics, outcomes, preferences, knowledge and anti-patterns; and the confidence in a
+heuristic."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from alma.model.fields import JsonObject, following
 from alma.model.record import Index, Record, record
 
 SESSION_LENGTH = timedelta(hours=1)
-"""What one agent reports within this time of its first report is one session."""
+"""Reports of one agent within this time of the first one count as one session."""
 
 
 @record(
@@ -28,12 +29,11 @@ SESSION_LENGTH = timedelta(hours=1)
     indexes=(Index("idx_heuristics_project_agent", ("project_id", "agent")),),
 )
 class Heuristic(Record):
-    """A rule that was learned: when `condition`, do `strategy`.
+    """A learned rule: when `condition`, do `strategy`.
 
-    The counts are what was seen; the weights are the same evidence, of which the older counts less. A heuristic that
-    was written by hand has no weights, and its confidence is what its author says. `outcomes_for` and
-    `outcomes_against` are the ids of the newest hundred outcomes that speak for it and against it; all of them have its
-    id as their `lesson_id`, and `ALMA.evidence` names them.
+    The counts are numbers of outcomes; the weights are the same evidence, decayed with age. A handwritten heuristic has
+    no weights, and the confidence that its author gave. `outcomes_for` and `outcomes_against` are the ids of the newest
+    hundred outcomes for and against it; `ALMA.evidence` lists all, which have its id as their `lesson_id`.
     """
 
     id: Name = field(default_factory=new_id)
@@ -55,18 +55,18 @@ class Heuristic(Record):
 
     @property
     def success_rate(self) -> float:
-        """The share of what was seen that succeeded, all of it counting the same; 0 where nothing was seen."""
+        """The share of successes among all outcomes, without decay; 0 without outcomes."""
         return self.success_count / self.occurrence_count if self.occurrence_count else 0.0
 
     @property
     def record_of_success(self) -> str:
-        """How often it worked, in words, and whether all of that was reported within an hour."""
+        """How often it worked, in words, and whether all outcomes were reported within an hour."""
         when = " within an hour" if self.in_one_session else ""
         return f"worked {self.success_count} of {self.occurrence_count} times{when}"
 
     @property
     def in_one_session(self) -> bool:
-        """Whether all that was seen was reported within an hour, as far as the outcomes that it names tell."""
+        """Whether all known outcomes were reported within an hour."""
         moments = [moment_of(outcome) for outcome in (*self.outcomes_for, *self.outcomes_against)]
         if moments and self.occurrence_count > len(moments):
             moments.append(self.created_at)
@@ -75,10 +75,8 @@ class Heuristic(Record):
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """Between which the share of successes lies, nine times in ten, as of when it was last validated.
-
-        Ranking uses the lower limit of today, when the evidence counts less. Of a heuristic that was written by hand
-        nothing is known but its confidence.
+        """The 90 % credible interval of the success rate when it was last validated. Ranking uses the lower bound of
+        today, when the evidence has decayed further. A handwritten heuristic has only its confidence.
         """
         belief = belief_in(self)
         return (self.confidence, self.confidence) if belief is None else belief.interval
@@ -93,8 +91,8 @@ class Heuristic(Record):
     embeds=True,
     versioned=True,
     indexes=(
-        # SQLite reads how the newest outcomes of a lesson went from the index alone. PostgreSQL keeps equal entries
-        # together, so that there an index of project and agent is far smaller than one of more.
+        # SQLite reads the newest outcomes of a lesson from this covering index. PostgreSQL deduplicates index entries,
+        # so a shorter index on project and agent is much smaller there.
         Index(
             "idx_outcomes_project_agent",
             ("project_id", "agent", "lesson_id", "timestamp DESC", "id", "success"),
@@ -107,9 +105,9 @@ class Heuristic(Record):
     ),
 )
 class Outcome(Record):
-    """What happened when a task was tried, and with which strategy; `lesson_id` is the lesson it is evidence for.
+    """The result of a task and the strategy that was used; `lesson_id` is the lesson that it is evidence for.
 
-    Its vector is that of the task alone: outcomes are compared by what was to be done.
+    Its vector is that of the task alone, because outcomes are compared by task.
     """
 
     id: Name = field(default_factory=new_id)
@@ -129,7 +127,7 @@ class Outcome(Record):
 
 
 PROFILE_CATEGORY = "profile"
-"""The category of what is true of a user, as opposed to what they wish."""
+"""The category of facts about a user, as opposed to wishes."""
 
 
 @record(
@@ -212,7 +210,7 @@ def anti_pattern_id(lesson_id: str) -> str:
 
 
 EVIDENCE_HALF_LIFE_DAYS = 180.0
-"""After how long evidence counts half, unless a configuration says otherwise."""
+"""The default half-life of evidence."""
 
 _PRIOR = 1.0
 _CERTAINTY = 0.9
@@ -221,9 +219,9 @@ _SLICES = 128
 
 
 class Belief(NamedTuple):
-    """A Beta posterior over the share of successes: evidence for and against, on top of one of each.
+    """A Beta posterior over the success rate: evidence for and against, plus one of each as the prior.
 
-    Evidence loses half of its weight with every half-life, so that what worked long ago says less about today.
+    Evidence loses half of its weight with every half-life.
     """
 
     weight_for: float = 0.0
@@ -231,12 +229,12 @@ class Belief(NamedTuple):
 
     @property
     def mean(self) -> float:
-        """The expected share of successes."""
+        """The expected success rate."""
         return self._alpha / (self._alpha + self._beta)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 90 % credible interval of the share of successes."""
+        """The 90 % credible interval of the success rate."""
         return self._quantile((1 - _CERTAINTY) / 2), self._quantile((1 + _CERTAINTY) / 2)
 
     @property
@@ -268,7 +266,7 @@ class Belief(NamedTuple):
         return self.weight_against + _PRIOR
 
     def _quantile(self, probability: float) -> float:
-        # Hundredths of an outcome make no difference anyone could see, and there are few of them.
+        # Rounded to hundredths of an outcome, so that results can be cached.
         return _beta_quantile(round(self._alpha, 2), round(self._beta, 2), probability)
 
 
@@ -280,7 +278,7 @@ def kept(since: datetime | None, now: datetime, half_life_days: float) -> float:
 
 
 class Supported(Protocol):
-    """The fields of a heuristic that hold its evidence."""
+    """The fields of a heuristic with its evidence."""
 
     @property
     def confidence(self) -> float: ...
@@ -297,7 +295,7 @@ class Supported(Protocol):
 
 
 def belief_in(heuristic: Supported) -> Belief | None:
-    """The belief from a heuristic's evidence; None for one that was written by hand."""
+    """The belief from a heuristic's evidence; None for a handwritten one."""
     if heuristic.weight_for is None or heuristic.weight_against is None:
         return None
     return Belief(heuristic.weight_for, heuristic.weight_against)
@@ -311,14 +309,14 @@ def belief_today(heuristic: Supported, now: datetime, half_life_days: float) -> 
 
 @lru_cache(maxsize=4096)
 def _beta_quantile(alpha: float, beta: float, probability: float) -> float:
-    """Where the Beta distribution reaches this probability: summed up over slices of where it has any weight."""
+    """The quantile of the Beta distribution, by numeric integration over the range with any weight."""
     mean = alpha / (alpha + beta)
     reach = 8 * math.sqrt(mean * (1 - mean) / (alpha + beta + 1))
     low, high = max(0.0, mean - reach), min(1.0, mean + reach)
     width = (high - low) / _SLICES
     middles = [low + (i + 0.5) * width for i in range(_SLICES)]
     logarithms = [(alpha - 1) * math.log(x) + (beta - 1) * math.log1p(-x) for x in middles]
-    # The highest slice counts as one, so that none of thousands of outcomes is too small to be written.
+    # Scaled so that the highest density is one, which avoids underflow with thousands of outcomes.
     highest = max(logarithms)
     masses = [math.exp(each - highest) for each in logarithms]
     wanted = probability * math.fsum(masses)

@@ -1,4 +1,4 @@
-"""General memories: the entry itself, its versions, its relationships and the patterns a project shows."""
+"""General memories: the record, its versions, its relationships and the patterns of a project."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
 
 
 class Layer(StrEnum):
-    """From where a general memory is visible."""
+    """The layer of a general memory, which decides where it is visible."""
 
     SESSION = "session"
     PROJECT = "project"
@@ -25,7 +25,7 @@ class Layer(StrEnum):
 
 
 class ChangeType(StrEnum):
-    """Why a version of a record exists."""
+    """The kind of change that created a version."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -36,12 +36,12 @@ class ChangeType(StrEnum):
 
 
 def priority_of(importance_score: float) -> int:
-    """The priority from 1 to 10 that says the same as an importance from 0 to 1."""
+    """The priority from 1 to 10 for an importance from 0 to 1."""
     return 1 + round(importance_score * 9)
 
 
 def importance_of(priority: int) -> float:
-    """The importance from 0 to 1 that says the same as a priority from 1 to 10."""
+    """The importance from 0 to 1 for a priority from 1 to 10."""
     return (priority - 1) / 9
 
 
@@ -58,17 +58,17 @@ def importance_of(priority: int) -> float:
         Index("idx_memories_type", ("memory_type",)),
         Index("idx_memories_category", ("category",), where="category IS NOT NULL"),
         Index("idx_memories_importance", ("importance_score DESC",)),
-        # Times rise, although the newest are asked for first: an index is read in either direction, but only what is
-        # added at its end fills its pages.
+        # Times ascend, although queries want the newest first: indexes are read in both directions, and appending at
+        # the end keeps their pages full.
         Index("idx_memories_last_accessed", ("last_accessed_at",)),
         Index("idx_memories_created", ("created_at",)),
         Index("idx_memories_layers", ("layer_session", "layer_project", "layer_global", "layer_temporal")),
         Index("idx_memories_user_project_type", ("user_id", "project_id", "memory_type"), where="user_id IS NOT NULL"),
         Index("idx_memories_project_type", ("project_id", "memory_type", "created_at", "id DESC")),
-        # In the order of pages through a project's or a user's memories: a page begins where the last one ended.
+        # In the order of keyset pagination through the memories of a project or a user.
         Index("idx_memories_project_created", ("project_id", "created_at", "id DESC")),
         Index("idx_memories_user_created", ("user_id", "created_at", "id DESC"), where="user_id IS NOT NULL"),
-        # What a user carries from project to project is looked for with every task, and is little of what there is.
+        # Global memories of a user are searched with every task, and are few.
         Index("idx_memories_user_global", ("user_id", "layer_global"), where="user_id IS NOT NULL"),
         Index("idx_memories_layers_importance", ("layer_global", "layer_project", "importance_score DESC")),
         Index("idx_memories_recent_important", ("created_at", "importance_score"), where="is_archived IS FALSE"),
@@ -119,7 +119,7 @@ class Memory(Record):
 
     @property
     def true_from(self) -> datetime:
-        """From when on what it says holds: `valid_from`, else when it happened, else when it was written down."""
+        """The time since which it holds: `valid_from`, else the event time, else the creation time."""
         return self.valid_from or self.event_time or self.created_at
 
     @property
@@ -129,9 +129,8 @@ class Memory(Record):
 
     @classmethod
     def said(cls, speaker: str, content: str, moment: datetime | None = None, **fields: Any) -> Memory:
-        """A turn of a conversation: who said what, and when.
-
-        The speaker and the day become its title, so that questions that name either find it.
+        """A memory of a conversation turn. The speaker and the day become its title, so that queries that name either
+        find it.
         """
         day = "" if moment is None else f"({moment.day} {moment:%B %Y})"
         title = " ".join(part for part in (speaker, day) if part)
@@ -151,9 +150,9 @@ class Memory(Record):
     references=(Reference("memory_id", "memory", OnDelete.CASCADE),),
 )
 class MemoryAccess(Record):
-    """How often one session read a memory, and how often it said that the memory helped or did not.
+    """The counts of reads of a memory by one session, and of its reports that the memory helped or did not.
 
-    Without a session it holds what was said outside of sessions. The id follows from memory and session.
+    Without a session it has the reports from outside of sessions. The id is computed from memory and session.
     """
 
     id: Name
@@ -166,7 +165,7 @@ class MemoryAccess(Record):
 
     @staticmethod
     def id_of(memory_id: str, session_id: str | None) -> str:
-        """The id under which a memory's reads by a session are counted, by every process alike."""
+        """The id for a memory and a session, the same in every process."""
         text = memory_id if session_id is None else f"{memory_id}\n{session_id}"
         return blake2b(text.encode(), digest_size=16).hexdigest()
 
@@ -191,7 +190,7 @@ class MemoryAccess(Record):
     ),
 )
 class MemoryRelationship(Record):
-    """How one memory stands to another."""
+    """A relationship between two memories."""
 
     id: Name = field(default_factory=new_id)
     from_memory_id: Name
@@ -219,9 +218,9 @@ class MemoryRelationship(Record):
     ),
 )
 class FactRelationship(Record):
-    """How one fact or user preference stands to another of the same kind and owner; `kind` says which kind.
+    """A relationship between two facts or user preferences of one kind and owner; `kind` is that kind.
 
-    The ends may be in the archive and come back: a relationship counts while both are there.
+    A relationship holds while neither end is in the archive.
     """
 
     id: Name = field(default_factory=new_id)
@@ -246,15 +245,15 @@ class FactRelationship(Record):
     audited=False,
     append_only=True,
     unique=(Unique("idx_memory_versions_memory", ("memory_id", "version_number", "kind")),),
-    # Reading the past asks what changed since then, and most records never change.
+    # Reads of the past select the versions changed since then; most records never change.
     indexes=(Index("idx_memory_versions_created", ("created_at",), where="version_number > 1"),),
 )
 class MemoryVersion(Record):
-    """What a record was after one of its changes, and who changed it, when and why.
+    """A version: the state of a record after a change, and who made the change, when and why.
 
     The newest version's content is the record itself; it is copied here when the next change replaces it: the title,
-    content and summary of a general memory into their columns, everything else into `record_json`. `diff_json` holds
-    what the changed fields were before. The id is a number that the store gives.
+    content and summary of a general memory into their columns, everything else into `record_json`. `diff_json` has the
+    previous values of the changed fields. The store assigns the id.
     """
 
     id: int | None = None
@@ -286,7 +285,7 @@ class MemoryVersion(Record):
     ),
 )
 class ProjectPattern(Record):
-    """A way of doing things that a project shows again and again."""
+    """A recurring pattern of a project."""
 
     id: Name = field(default_factory=new_id)
     project_id: Name

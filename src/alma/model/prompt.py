@@ -1,4 +1,4 @@
-"""Prompts: memories as text for a language model, inside a token budget, with what was stored shown as data."""
+"""Prompts: memories as text for a language model, within a token budget; stored text is quoted as data."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from alma.text.disguise import visible
 from alma.text.excerpt import Excerpts
 from alma.tokens import LONGEST_TOKEN, count_tokens
 
-# Behind this mark a line is a quotation: no heading, list or fence can start there.
+# This mark begins a quoted line, which cannot start a heading, list or fence.
 _CONTINUED = "\n    │ "
-# What is shown at least of each text of a memory, and of writing that takes more tokens for as many characters.
+# The minimum length of a truncated text: characters, or tokens in scripts with few characters per token.
 _LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
-# In a narrow prompt only such a part of that is shown, if otherwise a warning, a preference or an instruction is not.
+# Divisors of the minimum that are tried until the sections up to this turn fit into a narrow prompt.
 _PARTS, _LAST_KEPT_IN = (1, 2, 3), 2
-# The part of a long memory that is shown where the whole does not fit.
+# The maximum characters of a text of a memory that does not fit as a whole.
 _SOME_CHARACTERS = 400
 _INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # Control tokens that models take for the end of a text or the beginning of a turn.
@@ -49,7 +49,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """A prompt, the ids of the memories in it and of those there was no room for."""
+    """A prompt, the ids of the memories in it, and of those that did not fit."""
 
     text: str
     included: tuple[str, ...]
@@ -58,33 +58,32 @@ class Packed:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A heading and how the memories under it are written."""
+    """A heading and the format of the memories under it."""
 
     heading: str
     lines: Lines
-    # In which order the sections get their first memory into a narrow prompt.
+    # The order in which sections get their first memory into a narrow prompt.
     turn: int
-    # What is left of it where otherwise another one would be crowded out.
+    # Its minimum if another section would otherwise get no room.
     brief: Lines | None = None
 
 
 def as_data(text: str) -> str:
-    """Stored text that can stand in a prompt: it opens no heading, list or fence of ours, and no turn of a model's."""
+    """Stored text, escaped for a prompt: it cannot start a heading, list or fence, or a turn of the model."""
     lines = (_CONTROL.sub(r"\g<0> ", _INVISIBLE.sub(" ", line)).strip() for line in visible(text).splitlines())
     return _CONTINUED.join(line for line in lines if line)
 
 
 def pack(entries: Sequence[Entry], max_tokens: int, question: str | None = None) -> Packed:
-    """The prompt that fits: the best memory of every section, cut where it is long, then the others by their score.
-
-    What is cut shows the part that the question asks about.
+    """The prompt within the budget: the best memory of every section, truncated if long, then the others by score.
+    Truncated texts show the part that matches the query.
     """
     aim = checked_tokens(max_tokens)
     cut = Excerpts(question).cut
     while True:
         prompt = _filled(entries, aim, cut)
         text = prompt.text()
-        # The parts of a text may take a token more joined than separately.
+        # Joined text may take one more token than its parts.
         excess = count_tokens(text) - max_tokens
         if excess <= 0:
             return prompt.packed(text, entries)
@@ -92,7 +91,7 @@ def pack(entries: Sequence[Entry], max_tokens: int, question: str | None = None)
 
 
 def checked_tokens(max_tokens: int) -> int:
-    """The checked budget of tokens."""
+    """The token budget, validated."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
         raise ValidationError("prompt", "max_tokens", max_tokens, "must be a whole number of at least 0")
     return max_tokens
@@ -101,7 +100,7 @@ def checked_tokens(max_tokens: int) -> int:
 def _filled(entries: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
     firsts, others = _by_turn(entries)
     prompt = _begun(firsts, max_tokens, cut)
-    # Half of what is left, so that one long memory does not keep out all others; the rest when those had their turn.
+    # Half of the remaining tokens, so that one long memory leaves room for others; the rest is used at the end.
     prompt.widen(share=0.5)
     for entry in others:
         if not prompt.add(entry):
@@ -111,7 +110,7 @@ def _filled(entries: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
 
 
 def _begun(firsts: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
-    """The best of every section, cut to what tells which it is, or shorter where one would be crowded out."""
+    """The best memory of every section at its minimum length, or shorter so that all sections fit."""
     kept_in = [entry for entry in firsts if SECTIONS[entry.section].turn <= _LAST_KEPT_IN]
     attempts: list[_Prompt] = []
     for brief, part in product((False, True), _PARTS):
@@ -121,7 +120,7 @@ def _begun(firsts: Sequence[Entry], max_tokens: int, cut: Cut) -> _Prompt:
         if all(prompt.has(kept_in)):
             return prompt
         attempts.append(prompt)
-    # What to avoid comes before all else, then the preference.
+    # Warnings first, then preferences.
     return max(attempts, key=lambda prompt: prompt.has(kept_in))
 
 
@@ -147,7 +146,7 @@ class _Part:
 
 
 class _Prompt:
-    """A prompt that grows while there is room."""
+    """A prompt to which memories are added while they fit."""
 
     def __init__(self, max_tokens: int, cut: Cut) -> None:
         self._room = max_tokens
@@ -155,7 +154,7 @@ class _Prompt:
         self._parts: list[_Part] = []
 
     def add(self, entry: Entry, shorten: Shorten | None = None, *, brief: bool = False) -> bool:
-        """Add a memory, with its texts shortened or whole, if there is room for it."""
+        """Add a memory, truncated or whole, if it fits."""
         whole = _written(entry)
         text = whole if shorten is None else _written(entry, shorten, brief=brief)
         cost = _cost(text, self._room - self._heading_cost(entry))
@@ -166,12 +165,12 @@ class _Prompt:
         return True
 
     def has(self, entries: Iterable[Entry]) -> list[bool]:
-        """Which of these are in it."""
+        """Those of the memories that are in it."""
         inside = {id(part.entry) for part in self._parts}
         return [id(entry) in inside for entry in entries]
 
     def widen(self, share: float) -> None:
-        """Show more of the memories that are cut: all of it where an equal part of the room is enough for that."""
+        """Extend the truncated memories, each by up to an equal share of the remaining tokens."""
         cut = sorted((part for part in self._parts if part.text != part.whole), key=lambda part: len(part.whole))
         for number, part in enumerate(cut):
             room = self._room // (len(cut) - number)
@@ -213,7 +212,7 @@ def _widen(part: _Part, room_for_all: int, room: int, cut: Cut) -> None:
 
 
 def _cost(text: str, room: int) -> int | None:
-    """What a memory costs, if there is room for it."""
+    """The cost of a memory in tokens, or None if it does not fit."""
     if len(text) > room * LONGEST_TOKEN:
         return None
     cost = count_tokens(text + "\n")
@@ -228,7 +227,7 @@ def _written(entry: Entry, shorten: Shorten = lambda text: text, *, brief: bool 
 
 
 def _least(text: str) -> int:
-    """How many characters tell which memory it is."""
+    """The minimum number of characters that identify a memory."""
     tokens = count_tokens(text[:_LEAST_CHARACTERS])
     return _LEAST_CHARACTERS if tokens <= _LEAST_TOKENS else -(-_LEAST_CHARACTERS * _LEAST_TOKENS // tokens)
 
@@ -242,10 +241,10 @@ def _at_most(characters: int, cut: Cut) -> Shorten:
 
 
 def _shortened(part: _Part, room: int, cut: Cut) -> str:
-    """The memory with its texts cut to about the most characters that fit."""
+    """The memory with its texts truncated to about the characters that fit."""
     if not part.brief:
         return _longest(part, room, cut)
-    # All lines where they tell something, or else more of the one that is there.
+    # Truncate all lines if they keep the minimum length; otherwise show the brief form.
     return _longest(part, room, cut, least=_LEAST_CHARACTERS) or _longest(part, room, cut, brief=True)
 
 
@@ -253,7 +252,7 @@ def _longest(part: _Part, room: int, cut: Cut, *, least: int = 0, brief: bool = 
     low, high = least, len(part.whole)
     best = ""
     while high - low > low // 64:
-        # From below, since a long text takes its time.
+        # Start with a short text, because counting the tokens of a long one is slow.
         most = min(max(2 * low, _LEAST_CHARACTERS), (low + high + 1) // 2)
         text = _written(part.entry, _at_most(most, cut), brief=brief)
         if _cost(text, room) is not None:
@@ -263,7 +262,7 @@ def _longest(part: _Part, room: int, cut: Cut, *, least: int = 0, brief: bool = 
     return best
 
 
-# ---------------------------------------------------------------------- how each kind is written
+# ---------------------------------------------------------------------- the format of each kind
 
 
 def _heuristic(record: Record, shown: Shorten) -> Iterator[str]:
@@ -322,7 +321,7 @@ def _memory(record: Record, shown: Shorten) -> Iterator[str]:
     assert isinstance(record, Memory)
     moment = record.event_time or record.created_at
     title = f"{shown(record.title)}: " if record.title else ""
-    # With a space behind the bracket: a colon there would make it the definition of a link, which is not shown.
+    # A space after the bracket, because "]:" would be a Markdown link definition, which is not rendered.
     yield f"- [{moment:%Y-%m-%d}] {title}{shown(record.content)}"
 
 

@@ -1,6 +1,6 @@
-"""Queries are values: a small closed algebra of predicates, an order, a cursor, and what they mean in Python.
-
-There is no Not: a comparison with a missing value is simply not fulfilled, in SQL and in Python alike.
+"""Queries as values: predicates, sort orders and cursors, and their evaluation in Python. A comparison with a missing
+value is false, in SQL and in Python. Negation is not supported, because SQL and Python would disagree on missing
+values.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {name: getattr(operator, nam
 _DIRECTIONS = get_args(Direction)
 Sought = str | int | float | bool | None | Mapping[str, Any]
 _COLLECTIONS = (FieldType.TAGS, FieldType.STRINGS)
-# As deep as every database reads.
+# A depth that every database can parse.
 _DEEPEST = 20
 _OPAQUE = (FieldType.JSON, FieldType.VECTOR, *_COLLECTIONS)
 
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """The field stands in this relation to the value; ranges only on numbers and timestamps."""
+    """Compares a field with a value; ranges need numbers or timestamps."""
 
     field: str
     op: Operator
@@ -37,7 +37,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True, init=False)
 class In:
-    """The field equals one of the values; of none, never."""
+    """The field equals one of the values; false for an empty list."""
 
     field: str
     values: tuple[Any, ...]
@@ -66,10 +66,11 @@ class Has:
 
 @dataclass(frozen=True, slots=True, init=False)
 class At:
-    """Under these keys a JSON field holds the value, or a list that has it; the value is no list itself.
+    """The value at a path of keys in a JSON field equals the value, or is a list that contains it; `value` must not be
+    a list.
 
-    Numbers are equal as numbers, 1 and 1.0 too, and never equal to True or False. None asks for a null that is there.
-    An object is held by one that has all it has: the same values, and in its lists at least the same members.
+    Numbers are compared by value, so 1 equals 1.0 but not True. None matches an explicit null. An object matches one
+    that contains it: the same values for its keys, and at least the same members in its lists.
     """
 
     field: str
@@ -82,13 +83,13 @@ class At:
         object.__setattr__(self, "value", value)
 
     def __hash__(self) -> int:
-        # An object has none, and is told apart by being compared.
+        # Objects are not hashable; they are distinguished by comparison.
         return hash((self.field, self.path, None if isinstance(self.value, Mapping) else self.value))
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class And:
-    """All of the parts hold; of none, always."""
+    """All parts are true; true without parts."""
 
     parts: tuple[Predicate, ...]
 
@@ -98,7 +99,7 @@ class And:
 
 @dataclass(frozen=True, slots=True, init=False)
 class Or:
-    """At least one of the parts holds; of none, never."""
+    """At least one part is true; false without parts."""
 
     parts: tuple[Predicate, ...]
 
@@ -112,7 +113,7 @@ EVERYTHING = And()
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """A field to sort by; records without a value come last either way, and ids break ties."""
+    """A field to sort by; records without a value are last in both directions, with the id for tie-breaking."""
 
     field: str
     direction: Direction = "asc"
@@ -120,21 +121,21 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """Where a page ended: the sort values of its last record and its id."""
+    """The end of a page: the sort values and the id of its last record."""
 
     values: tuple[Any, ...]
     key: Any
 
     @classmethod
     def after(cls, record: Record, order: Sequence[Order] = ()) -> Cursor:
-        """The cursor that continues behind this record under this order."""
+        """The cursor that continues after this record in this order."""
         return cls(tuple(getattr(record, term.field) for term in order), record.key)
 
 
 def parsed(spec: RecordSpec, predicate: Predicate, depth: int = 0) -> Predicate:
-    """The predicate with every name known and every value of its field's type, or an error that says which is not.
+    """The validated predicate, with values of the field types, or an error that names the invalid part.
 
-    What is nested for no reason, an And in an And or an Or in an Or, is written as one.
+    An And in an And, or an Or in an Or, is flattened.
     """
     if depth > _DEEPEST:
         raise ValidationError("predicate", None, predicate, f"must not be nested deeper than {_DEEPEST} levels")
@@ -158,7 +159,7 @@ def parsed(spec: RecordSpec, predicate: Predicate, depth: int = 0) -> Predicate:
 
 
 def _flat(predicate: And | Or) -> list[Predicate]:
-    """The parts of a predicate and, in their place, those of parts of its own kind."""
+    """The parts of a predicate, with nested parts of the same kind flattened."""
     found: list[Predicate] = []
     waiting: list[Predicate] = [*reversed(predicate.parts)]
     while waiting:
@@ -171,7 +172,7 @@ def _flat(predicate: And | Or) -> list[Predicate]:
 
 
 def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
-    """The order with every field known and sortable."""
+    """The validated sort order."""
     for term in order if isinstance(order, list | tuple) else (None,):
         if not isinstance(term, Order):
             raise ValidationError(spec.kind, "order", order, "must be a list of Order, for example [Order('id')]")
@@ -184,7 +185,7 @@ def parsed_order(spec: RecordSpec, order: Sequence[Order]) -> tuple[Order, ...]:
 
 
 def parsed_cursor(spec: RecordSpec, order: Sequence[Order], cursor: Cursor) -> Cursor:
-    """The cursor with values of the types its order asks for."""
+    """The validated cursor, with values of the sort field types."""
     if not isinstance(cursor, Cursor):
         raise ValidationError(
             "query", "after", cursor, "must be a Cursor, for example Cursor.after(last_record, order)"
@@ -196,7 +197,7 @@ def parsed_cursor(spec: RecordSpec, order: Sequence[Order], cursor: Cursor) -> C
 
 
 def matches(predicate: Predicate, record: Record) -> bool:
-    """Whether the record fulfils the predicate: the meaning every store must agree with."""
+    """Whether the record fulfils the predicate; this is the reference for all stores."""
     match predicate:
         case Compare(name, op, value):
             actual = getattr(record, name)
@@ -217,7 +218,7 @@ def matches(predicate: Predicate, record: Record) -> bool:
 
 
 def holds_at(document: Any, path: Sequence[str], value: Any) -> bool:
-    """Whether a JSON value has this one under these keys, by itself or in a list."""
+    """Whether a JSON value has this value at these keys, or a list that contains it."""
     for key in path:
         if not isinstance(document, dict) or key not in document:
             return False
@@ -227,7 +228,7 @@ def holds_at(document: Any, path: Sequence[str], value: Any) -> bool:
 
 
 def _holds(one: Any, other: Any) -> bool:
-    """Whether a JSON value is the other one, or has all it has."""
+    """Whether a JSON value equals or contains the other one."""
     if isinstance(other, dict):
         return isinstance(one, dict) and all(key in one and _holds(one[key], each) for key, each in other.items())
     if isinstance(other, list):
@@ -251,7 +252,7 @@ def sort_key(order: Sequence[Order]) -> Callable[[Record], Any]:
 
 
 def is_after(record: Record, cursor: Cursor, order: Sequence[Order]) -> bool:
-    """Whether the record comes behind the cursor under this order."""
+    """Whether the record comes after the cursor in this order."""
     position = (
         *(_sortable(value, term.direction) for term, value in zip(order, cursor.values, strict=True)),
         cursor.key,
@@ -261,7 +262,7 @@ def is_after(record: Record, cursor: Cursor, order: Sequence[Order]) -> bool:
 
 @dataclass(frozen=True, slots=True, eq=True)
 class _Reversed:
-    """A value that sorts the other way round."""
+    """A value with reversed sort order."""
 
     value: Any
 
@@ -304,17 +305,17 @@ def _all_comparable(spec: RecordSpec, name: str, values: Sequence[Any]) -> tuple
     check = spec.by_name[name].base_check
     try:
         if check is check_text and {*map(type, values)} == {str}:
-            # One look at all of them.
+            # Check the types of all values at once.
             check_text("".join(values))
             return tuple(values)
         return first, *map(check, values[1:])
     except ValueError:
-        # Once more, for the error that names the value.
+        # Repeat one by one for the error that names the value.
         return tuple(_comparable(spec, name, "eq", value) for value in values)
 
 
 def _of_type(spec: RecordSpec, field: FieldSpec, value: Any) -> Any:
-    """The value as the field's type; a value no record could hold (priority 99) is a fair question, with no hits."""
+    """The value as the field's type; values that no record can have (priority 99) are valid and match nothing."""
     try:
         return field.base_check(value)
     except ValueError as exc:
@@ -324,7 +325,7 @@ def _of_type(spec: RecordSpec, field: FieldSpec, value: Any) -> Any:
 def _member(spec: RecordSpec, name: str, value: Any) -> str:
     field = spec.field(name)
     if field.type not in _COLLECTIONS:
-        raise ValidationError(spec.kind, name, value, "is no list and has no members")
+        raise ValidationError(spec.kind, name, value, "must be a list or tags field to search for a member")
     try:
         return str(field.member_check(value))
     except ValueError as exc:
@@ -333,18 +334,18 @@ def _member(spec: RecordSpec, name: str, value: Any) -> str:
 
 def _keys(spec: RecordSpec, name: str, path: tuple[str, ...]) -> tuple[str, ...]:
     if spec.field(name).type is not FieldType.JSON:
-        raise ValidationError(spec.kind, name, path, "is no JSON and has nothing under keys")
+        raise ValidationError(spec.kind, name, path, "must be a JSON field to search under keys")
     if not path:
-        raise ValidationError(spec.kind, name, path, "needs at least one key to look under")
+        raise ValidationError(spec.kind, name, path, "must have at least one key")
     try:
         return tuple(check_text(key) for key in path)
     except ValueError as exc:
-        raise ValidationError(spec.kind, name, path, f"needs keys that are texts: it {exc}") from None
+        raise ValidationError(spec.kind, name, path, f"must have text keys: one {exc}") from None
 
 
 def _sought(spec: RecordSpec, name: str, value: Any) -> Any:
     if value is not None and not isinstance(value, str | int | float) and not (isinstance(value, dict) and value):
-        known = "a text, a number, True, False, None or an object that has something"
+        known = "a text, a number, True, False, None or an object that is not empty"
         raise ValidationError(spec.kind, name, value, f"can be compared with {known} only")
     try:
         return canonical_json(value)

@@ -1,4 +1,4 @@
-"""Describe a record once: annotations give the fields, the decorator gives what annotations cannot say."""
+"""Records are declared once: annotations define the fields, and the `record` decorator everything else."""
 
 from __future__ import annotations
 
@@ -27,9 +27,8 @@ from alma.model.fields import Check, FieldSpec, FieldType, Refused, derived, fie
 
 @dataclass(frozen=True)
 class Index:
-    """An index the documents name; `where` is a partial index's condition, `columns` may end in DESC.
-
-    `only` names the one dialect that has it, with its method where that is another than the usual one.
+    """A database index; `where` is the condition of a partial index, `columns` may end in DESC. `only` names the one
+    dialect that has it, with a method other than the default.
     """
 
     name: str
@@ -40,7 +39,7 @@ class Index:
 
 @dataclass(frozen=True)
 class Unique:
-    """Fields that together may occur only once; `nulls_equal` lets a missing value count as a value."""
+    """A unique constraint on fields; with `nulls_equal` a missing value counts as a value."""
 
     name: str
     fields: tuple[str, ...]
@@ -48,7 +47,7 @@ class Unique:
 
 
 class OnDelete(Enum):
-    """What happens to a record when the record it points to is deleted."""
+    """What happens to a record when the record that it references is deleted."""
 
     CASCADE = "cascade"
     CLEAR = "clear"
@@ -56,7 +55,7 @@ class OnDelete(Enum):
 
 @dataclass(frozen=True)
 class Reference:
-    """A field that holds the id of another record; `must_exist` refuses an id that leads nowhere."""
+    """A foreign key: a field with the id of another record; `must_exist` rejects an unknown id."""
 
     field: str
     kind: str
@@ -66,7 +65,7 @@ class Reference:
 
 @dataclass(frozen=True, eq=False)
 class RecordSpec:
-    """Everything a store needs to know about one kind of record; there is one of each."""
+    """The specification of a record kind: everything that stores need to know about it."""
 
     kind: str
     table: str
@@ -91,17 +90,17 @@ class RecordSpec:
 
     @cached_property
     def derived(self) -> tuple[FieldSpec, ...]:
-        """The fields that restate others."""
+        """The fields that are computed from others."""
         return tuple(field for field in self.fields if field.derived is not None)
 
     @cached_property
     def following(self) -> tuple[tuple[str, str], ...]:
-        """The moments that are, unless they are given, another one that is: each with the name of that one."""
+        """The time fields that default to another time field, with the name of that field."""
         return tuple((field.name, field.follows) for field in self.fields if field.follows is not None)
 
     @cached_property
     def primary(self) -> tuple[FieldSpec, ...]:
-        """The fields that make up the record."""
+        """The fields of the record, without derived ones."""
         return tuple(field for field in self.fields if field.derived is None)
 
     @cached_property
@@ -116,27 +115,27 @@ class RecordSpec:
 
     @cached_property
     def key_of(self) -> Callable[[Any], Any]:
-        """What reads a record's key, without the detour over the property."""
+        """A fast getter of a record's key."""
         return attrgetter(self.key)
 
     @cached_property
     def values_of(self) -> Callable[[Any], tuple[Any, ...]]:
-        """What reads the primary fields of a record, in their order."""
+        """A fast getter of the primary fields of a record, in order."""
         return reading(self.primary_names)
 
     @cached_property
-    def with_an_inside(self) -> tuple[str, ...]:
-        """The fields whose values can be changed inside of a record."""
+    def mutable_fields(self) -> tuple[str, ...]:
+        """The fields with mutable values."""
         return tuple(field.name for field in self.fields if field.type is FieldType.JSON)
 
     @cached_property
     def texts_of(self) -> Callable[[Any], tuple[Any, ...]]:
-        """What reads the searchable texts of a record, in their order."""
+        """A fast getter of the searchable texts of a record, in order."""
         return reading(self.text)
 
     @cached_property
     def embedded_texts_of(self) -> Callable[[Any], tuple[Any, ...]]:
-        """What reads the texts that a record's vector is made from: all of them, unless its kind names less."""
+        """A fast getter of the texts that are embedded: all of them, unless the kind names fewer."""
         return self.texts_of if self.embedded is None else reading(self.embedded)
 
     @cached_property
@@ -145,16 +144,16 @@ class RecordSpec:
 
     @cached_property
     def setters(self) -> tuple[tuple[str, Callable[[Any, Any], None]], ...]:
-        """What puts a value into each primary field of a new, otherwise immutable record."""
+        """The slot setters of the primary fields, for new records, which are otherwise immutable."""
         return tuple((field.name, getattr(self.cls, field.name).__set__) for field in self.primary)
 
-    def trusted_together(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Record]:
-        """`trusted` for several records at once: the values of each field in all of them, under its name."""
+    def trusted_batch(self, names: Sequence[str], columns: Sequence[Sequence[Any]]) -> list[Record]:
+        """`trusted` for several records: the values of each field in all of them, by field name."""
         make, count = self.cls.__new__, len(columns[0])
         made: list[Record] = [make(self.cls) for _ in range(count)]
         put_into = dict(self.setters)
         for name, values in zip(names, columns, strict=True):
-            # Runs through both without a step of the interpreter for each.
+            # Consumes both iterators in C, without a Python loop.
             deque(map(put_into[name], made, values), maxlen=0)
         for field in self.derived:
             for record in made:
@@ -163,7 +162,7 @@ class RecordSpec:
 
     @cached_property
     def fillers(self) -> tuple[tuple[str, Callable[[Any, Any], None], bool, Check, Callable[[], Any] | None], ...]:
-        """What is needed to fill each primary field: its name, what puts a value there, and where that comes from."""
+        """For each primary field its name, its slot setter, and its specification."""
         fields = zip(self.primary, self.setters, strict=True)
         return tuple((field.name, put, field.nullable, field.check, field.make_default) for field, (_, put) in fields)
 
@@ -177,7 +176,7 @@ class RecordSpec:
 
     @cached_property
     def numbered(self) -> bool:
-        """Whether the store gives the ids, as ascending numbers."""
+        """Whether the store assigns ascending numbers as ids."""
         return self.by_name[self.key].type is FieldType.INTEGER
 
     @cached_property
@@ -185,7 +184,7 @@ class RecordSpec:
         return frozenset(self.by_name)
 
     def field(self, name: str) -> FieldSpec:
-        """The named field, or an error that lists the names there are."""
+        """The named field, or an error that lists the fields."""
         try:
             return self.by_name[name]
         except KeyError:
@@ -194,7 +193,7 @@ class RecordSpec:
             ) from None
 
     def checked(self, name: str, value: Any) -> Any:
-        """The value as the field keeps it, or an error that names field, value and reason."""
+        """The validated and normalized value, or an error that names field, value and reason."""
         field = self.field(name)
         if value is None and field.nullable:
             return None
@@ -206,7 +205,7 @@ class RecordSpec:
 
 
 class Record:
-    """A described, immutable, valid value; every kind of thing ALMA remembers is one."""
+    """Base class of all records: immutable, validated values."""
 
     __slots__ = ()
     spec: ClassVar[RecordSpec]
@@ -230,7 +229,7 @@ class Record:
 
     @classmethod
     def trusted(cls, values: Mapping[str, Any]) -> Self:
-        """The record with these values, all of which were checked before they were stored."""
+        """The record with these values, without validation, because they come from the store."""
         instance = cls.__new__(cls)
         for name, put in cls.spec.setters:
             put(instance, values[name])
@@ -240,15 +239,15 @@ class Record:
 
     @property
     def key(self) -> Any:
-        """The value that identifies this record among its kind: text, or a number for what the store itself writes."""
+        """The value of the key field: text, or a number for kinds with ids assigned by the store."""
         return getattr(self, self.spec.key)
 
     def values(self) -> dict[str, Any]:
-        """The fields that make up this record, by name."""
+        """The primary fields by name."""
         return dict(zip(self.spec.primary_names, self.spec.values_of(self), strict=True))
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with these fields changed and everything checked again."""
+        """A copy with these fields changed, validated again."""
         values = self.values()
         for name in changes:
             derived = self.spec.field(name).derived
@@ -257,21 +256,21 @@ class Record:
         return type(self)(**{**values, **changes})
 
     def apart(self, changes: Mapping[str, Any] = MappingProxyType({})) -> Self:
-        """The record with these fields changed; who changes the inside of what one holds leaves the other as it is."""
-        held = ((name, getattr(self, name)) for name in self.spec.with_an_inside)
+        """A deep copy with these fields changed."""
+        held = ((name, getattr(self, name)) for name in self.spec.mutable_fields)
         inside = {name: _copied(value) for name, value in held if value is not None}
         return self.trusted({**self.values(), **inside, **changes}) if inside or changes else self
 
     def text(self) -> str:
-        """What the record says, in words: the text that is searched."""
+        """The searchable text of the record."""
         return _joined(self.spec.texts_of(self))
 
     def embedded_text(self) -> str:
-        """What its vector is made from."""
+        """The text that is embedded."""
         return _joined(self.spec.embedded_texts_of(self))
 
     def without_vector(self) -> Self:
-        """The record as it is shown, without its vector."""
+        """The record without its vector, for display."""
         name = self.spec.vector_field
         if name is None or getattr(self, name) is None:
             return self
@@ -279,7 +278,7 @@ class Record:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Callable[[Any], Any]) -> Any:
-        """On the wire a record has no vector; pydantic asks for this, and nothing of it is needed to answer."""
+        """The pydantic schema for JSON output: a record without its vector."""
         bare = {"type": "no-info", "function": cls.without_vector}
         return {"type": "function-after", "function": bare, "schema": handler(source)}
 
@@ -292,12 +291,12 @@ class Record:
 
 
 def reading(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """What reads these fields as a tuple; of one name alone `attrgetter` would make a plain value."""
+    """A getter of these fields as a tuple; for a single name, `attrgetter` alone would not return a tuple."""
     return attrgetter(*names) if len(names) > 1 else lambda record: tuple(getattr(record, name) for name in names)
 
 
 def _copied(value: Any) -> Any:
-    """A value of JSON that shares nothing with another; in a tenth of the time that a deep copy of anything takes."""
+    """A deep copy of a JSON value, ten times as fast as copy.deepcopy."""
     if type(value) is dict:
         return {key: _copied(held) for key, held in value.items()}
     return [_copied(held) for held in value] if type(value) is list else value
@@ -308,14 +307,14 @@ def _joined(texts: Iterable[str | None]) -> str:
 
 
 def spec_of(cls: Any) -> RecordSpec:
-    """The description of a record class, or an error for what is none."""
+    """The specification of a record class, or an error for other values."""
     if not (isinstance(cls, type) and issubclass(cls, Record) and cls is not Record):
         raise ValidationError("kind", None, cls, "must be a record class, for example Heuristic")
     return cls.spec
 
 
 def _fill(instance: Record, spec: RecordSpec, values: Mapping[str, Any]) -> None:
-    """Put each primary field's value in its place, checked, or its default."""
+    """Set each primary field to its validated value or its default."""
     for name, put, nullable, check, make_default in spec.fillers:
         if name not in values:
             if make_default is None:
@@ -327,12 +326,12 @@ def _fill(instance: Record, spec: RecordSpec, values: Mapping[str, Any]) -> None
             try:
                 put(instance, check(value))
             except (Refused, ValidationError):
-                # The same once more, for the sentence that names field and value.
+                # Validate again for the error that names field and value.
                 put(instance, spec.checked(name, value))
 
 
 def _restate_source(spec: RecordSpec, field: FieldSpec, values: dict[str, Any]) -> None:
-    """Put what a derived field says into the field it stands for, unless that one was given and disagrees."""
+    """Set the source of a derived field, or raise an error if the given source disagrees."""
     assert field.derived is not None
     given = spec.checked(field.name, values[field.name])
     source = field.derived.source
@@ -363,7 +362,7 @@ def record(kind: str, *, table: str, **options: Any) -> Callable[[R], R]:
         options.setdefault("postgres_table", table)
         plain.spec = RecordSpec(kind=kind, table=table, fields=fields, cls=plain, **options)
         if "key" not in plain.spec.by_name:
-            # Asked for again and again, so it is read as the field itself.
+            # Read very often, so the key is the slot of the field itself.
             plain.key = getattr(plain, plain.spec.key)
         plain.__hash__ = _identity_hash
         return cast(R, plain)

@@ -1,7 +1,7 @@
-"""How memories stand to each other: the known relations, their inverses, and the one way each is stored.
+"""Relationships of memories: the known relations, their inverses, and the stored form of each.
 
-A relation and its inverse are one row, stored in the direction of the first; one that holds both ways is stored from
-the lower id to the higher. So "a resolved_by b" and "b resolves a" cannot both be there, nor contradict each other.
+A relation and its inverse are one row, in the direction of the relation; a symmetric relation is stored from the lower
+id to the higher. So "a resolved_by b" and "b resolves a" are the same row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from alma.model.memory import FactRelationship, MemoryRelationship
 
 
 class Relation(StrEnum):
-    """The relations that have a meaning of their own; any other name is a custom one, and directed."""
+    """The known relations; any other name is a custom, directed relation."""
 
     RELATES_TO = "relates_to"
     CONTRADICTS = "contradicts"
@@ -29,7 +29,7 @@ class Relation(StrEnum):
     TEMPORAL_BEFORE = "temporal_before"
     # Marked by a user as neither repeating, superseding nor contradicting: it is not detected again.
     DISTINCT_FROM = "distinct_from"
-    # The same relations, seen from the other end.
+    # The inverse relations.
     BUILT_ON_BY = "built_on_by"
     RESOLVED_BY = "resolved_by"
     SUPERSEDED_BY = "superseded_by"
@@ -41,7 +41,7 @@ class Relation(StrEnum):
 
 SYMMETRIC = frozenset((Relation.RELATES_TO, Relation.CONTRADICTS, Relation.SAME_CONTEXT, Relation.DISTINCT_FROM))
 ACYCLIC = frozenset((Relation.SUPERSEDES, Relation.TEMPORAL_BEFORE))
-"""Nothing replaces what replaced it, and nothing comes before what came before it."""
+"""Relations that must not form cycles."""
 
 _INVERSE: dict[str, str] = {
     Relation.BUILT_ON_BY: Relation.BUILDS_ON,
@@ -57,7 +57,7 @@ _NAME = re.compile(r"[^\W\d_]\w{0,63}")
 
 
 class Ends(NamedTuple):
-    """A relation in the direction it is stored."""
+    """A relation in its stored direction."""
 
     relation: str
     from_id: str
@@ -65,7 +65,7 @@ class Ends(NamedTuple):
 
 
 def checked_relation(name: str) -> str:
-    """The relation's name in its one spelling: lower case, with underscores."""
+    """The normalized name of a relation: lower case, with underscores."""
     spelled = re.sub(r"[\s\-]+", "_", name.strip().lower()) if isinstance(name, str) else ""
     if _NAME.fullmatch(spelled) is None:
         reason = "must be a name of letters, digits and underscores, for example relates_to or depends_on"
@@ -74,17 +74,17 @@ def checked_relation(name: str) -> str:
 
 
 def is_inverse(relation: str) -> bool:
-    """Whether this is the name of a relation told from its other end."""
+    """Whether this is the name of an inverse relation."""
     return relation in _INVERSE
 
 
 def stored_relation(relation: str) -> str:
-    """The name under which a relation is stored, whichever end it is told from."""
+    """The stored name of a relation or an inverse relation."""
     return str(_INVERSE.get(relation, relation))
 
 
 def stored_ends(relation: str, from_id: str, to_id: str) -> Ends:
-    """How a relation between two memories is stored."""
+    """The stored form of a relation between two memories."""
     name = checked_relation(relation)
     if name in _INVERSE:
         return Ends(stored_relation(name), to_id, from_id)
@@ -94,9 +94,8 @@ def stored_ends(relation: str, from_id: str, to_id: str) -> Ends:
 
 
 def seen_from(edge: MemoryRelationship | FactRelationship, memory_id: str) -> tuple[str, str]:
-    """What a stored relationship is called from one of its ends, and the other end.
-
-    A custom relation has no name for the way back and keeps its own.
+    """The name of a stored relationship seen from one end, and the other end. Custom relations have no inverse and keep
+    their name.
     """
     name = edge.relationship_type
     if memory_id == edge.from_memory_id:

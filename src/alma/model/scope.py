@@ -1,4 +1,4 @@
-"""Scope and visibility: which memories a read may see; mandatory everywhere and closed unless opened by name."""
+"""Scope and visibility: which memories a read may see; every read needs a scope."""
 
 from __future__ import annotations
 
@@ -15,16 +15,15 @@ from alma.model.record import RecordSpec
 
 _SEPARATORS = re.compile(r"[\s_\-]+")
 _COLUMNS = ("user_id", "project_id", "session_id", "agent")
-# What the documents call the agent that a record belongs to.
+# The field names of the agent that a record belongs to.
 _AGENTS = ("agent", "source_agent", "agent_id")
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The part of the store a call may see: every given name must match, and at least one must be given.
-
-    `agent` may be several agents. `Scope.everywhere()` is the only way to see all, so that it is always on purpose.
-    Into a `sealed` scope nothing is carried from outside, as a user's global memories are from other projects.
+    """The part of the store that a call may see: every given name must match, and at least one is required. `agent` may
+    be several agents. Only `Scope.everywhere()` sees all. A `sealed` scope excludes the user's global memories from
+    other projects.
     """
 
     user_id: str | None = None
@@ -49,7 +48,7 @@ class Scope:
         return cls(unlimited=True)
 
     def predicate(self, spec: RecordSpec) -> Predicate:
-        """What records of this kind must fulfil to lie inside; a name the kind does not have fails closed."""
+        """The predicate for records of this kind inside the scope; a name that the kind does not have matches nothing."""
         return _predicate(self, spec)
 
     def _check(self, name: str) -> None:
@@ -62,7 +61,7 @@ class Scope:
 
 
 def checked_scope(what: str, scope: object) -> Scope:
-    """The scope that was given; nothing else says whose memories are meant."""
+    """The argument, if it is a Scope."""
     if not isinstance(scope, Scope):
         reason = "needs a Scope, for example Scope(project_id='shop'); Scope.everywhere() sees all"
         raise ScopeViolationError(what, None, scope, reason)
@@ -84,13 +83,13 @@ def _predicate(scope: Scope, spec: RecordSpec) -> Predicate:
 
 
 def _field_of(spec: RecordSpec, name: str) -> str | None:
-    """The field of a kind that a name of a scope speaks of."""
+    """The field of a kind for a name of a scope."""
     return next((known for known in (_AGENTS if name == "agent" else (name,)) if known in spec.by_name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryScope:
-    """What an agent may learn, and whose memories it reads besides its own.
+    """What an agent may learn, and which other agents' memories it reads.
 
     An agent reads what the agents of `inherit_from` have learned; `share_with` names those who may read from it.
     """
@@ -116,11 +115,11 @@ class MemoryScope:
             )
 
     def is_allowed(self, domain: str) -> bool:
-        """Whether the agent may learn in this domain: what is forbidden wins, an empty `can_learn` allows all."""
+        """Whether the agent may learn in this domain: `cannot_learn` wins, and an empty `can_learn` allows all."""
         return not self.forbids(domain) and (not self.can_learn or _among(domain, self.can_learn))
 
     def forbids(self, domain: str) -> bool:
-        """Whether the agent must not learn in this domain, however it is spelled: backend_logic, Backend Logic."""
+        """Whether the agent must not learn in this domain; spellings such as backend_logic and Backend Logic are equal."""
         return _among(_checked("domain", domain), self.cannot_learn)
 
     def get_readable_agents(self) -> list[str]:
@@ -162,7 +161,7 @@ def alive(now: datetime) -> Predicate:
 
 
 def public(user_id: str | None) -> Predicate:
-    """A private memory is visible only to the user it belongs to."""
+    """The predicate for memories visible to a user: private ones are visible only to their user."""
     not_private = Compare("is_private", "eq", False)
     return not_private if user_id is None else Or(not_private, Compare("user_id", "eq", user_id))
 

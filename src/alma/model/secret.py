@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Secret:
-    """A key or password: printed, logged and formatted as ***, and readable only on purpose."""
+    """A key or password, printed, logged and formatted as ***."""
 
     __slots__ = ("_text",)
 
@@ -12,7 +12,7 @@ class Secret:
         self._text: str = text._text if isinstance(text, Secret) else text
 
     def reveal(self) -> str:
-        """The text itself, for the one who must send it."""
+        """The text itself, to be sent to a service."""
         return self._text
 
     def hidden_in(self, text: str) -> str:

@@ -16,17 +16,16 @@ from alma.text.tokens import terms
 DEFAULT_PROMPT_TOKENS = 2000
 Strength = Literal["strong", "weak"]
 REPORTED_BY = "reported by"
-"""How the note of a lesson begins that another agent alone reports."""
+"""The beginning of the note on a lesson that only another agent reports."""
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why a memory is in a slice: the terms that add up to its score, what led to it and what is to be known of it.
+    """Why a memory is in a slice: the terms of its score, the sources that found it, and notes.
 
-    `notes` tell that it was superseded by, or contradicts, a memory that was found with it, until when it held, or from
-    when it holds, and that another agent alone reports it. `similarity` is the cosine of its meaning and the
-    question's, `relevance` the probability that it has to do with the question, where these were measured. What is
-    *weak* is in prompts only on request.
+    `notes` say that it is superseded or contradicted by another found memory, when it is valid, or that only another
+    agent reports it. `similarity` is its cosine with the query and `relevance` the calibrated probability that it is
+    relevant, if computed. *Weak* memories are in prompts only on request.
     """
 
     kind: str
@@ -40,7 +39,7 @@ class Explanation:
     strength: Strength = "strong"
 
     def apart(self) -> Explanation:
-        """A copy with its own terms."""
+        """A copy that does not share its terms."""
         return replace(self, terms=dict(self.terms))
 
     def __str__(self) -> str:
@@ -62,7 +61,7 @@ class Dropped:
 
 
 def by_id(reasons: Iterable[Explanation]) -> dict[str, Explanation]:
-    """Explanations under the ids of their memories; where two kinds share an id, the second under kind and id."""
+    """Explanations by memory id; if two kinds share an id, the second one by kind and id."""
     found: dict[str, Explanation] = {}
     for each in reasons:
         found[each.id if each.id not in found else _of_kind(each.kind, each.id)] = each
@@ -78,7 +77,7 @@ def _unknown(record_id: str) -> Dropped:
 
 
 def not_here(record_id: str) -> Dropped:
-    """The result of `why_not` on a copy of a slice, which has no reference to the store."""
+    """The error of `why_not` on a copy of a slice, which has no reference to the store."""
     return Dropped("copy", f"this is a copy: ask the slice that was retrieved, or retrieve again, for {record_id!r}")
 
 
@@ -86,9 +85,8 @@ def not_here(record_id: str) -> Dropped:
 class MemorySlice:
     """The result of retrieval: memories by kind, best first.
 
-    Two slices are equal when they hold the same memories for the same reasons, however long it took to find them.
-    `degraded` is empty, or a sentence about what was down and how the memories were found instead. `weak` says that
-    prompts hold the weak ones as well.
+    Two slices are equal if they have the same memories with the same explanations. `degraded` is empty, or says what
+    was unavailable and how the memories were found instead. With `weak`, prompts include weak memories.
     """
 
     heuristics: Sequence[Heuristic] = ()
@@ -113,12 +111,12 @@ class MemorySlice:
 
     @classmethod
     def of(cls, found: Mapping[type[Record], Sequence[Record]], **facts: Any) -> MemorySlice:
-        """The slice with these memories of each kind, and further facts by their names."""
+        """The slice with these memories of each kind, and further fields by name."""
         by_name: dict[str, Any] = {name: tuple(found.get(kind, ())) for kind, name in _NAMES.items()}
         return cls(**by_name, **facts)
 
     def apart(self) -> MemorySlice:
-        """A copy; changing one of both leaves the other unchanged."""
+        """A deep copy."""
         records: dict[str, Any] = {
             name: [record.apart() for record in getattr(self, name)] for name in (*_NAMES.values(), "instructions")
         }
@@ -127,7 +125,7 @@ class MemorySlice:
 
     @property
     def total_items(self) -> int:
-        """How many memories there are."""
+        """The number of memories."""
         return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Record]:
@@ -140,18 +138,18 @@ class MemorySlice:
         return self.total_items > 0
 
     def ranked(self) -> list[Record]:
-        """Every memory, the best of any kind first."""
+        """All memories of all kinds, best first."""
         return sorted(self, key=lambda record: -self._score(record))
 
     def to_prompt(self, max_tokens: int = DEFAULT_PROMPT_TOKENS, *, weak: bool | None = None) -> str:
         """The strong memories as text for a language model, never longer than the budget.
 
-        The weak ones are in it where `weak` says so, or where the retrieval requested them.
+        Weak ones are included with `weak`, or if the retrieval requested them.
         """
         return self.packed(max_tokens, weak=weak).text
 
     def packed(self, max_tokens: int = DEFAULT_PROMPT_TOKENS, *, weak: bool | None = None) -> Packed:
-        """The text of `to_prompt` with the ids of what is in it and of what there was no room for."""
+        """The text of `to_prompt`, the ids of the memories in it, and of those that did not fit."""
         with_weak = self.weak if weak is None else weak
         entries = [
             Entry(record, self._score(record), section, self._note(record))
@@ -162,11 +160,11 @@ class MemorySlice:
         return pack(entries, max_tokens, self.query)
 
     def explain(self) -> list[Explanation]:
-        """For every memory of the slice the terms that add up to its score, best first."""
+        """The terms of the score of every memory, best first."""
         return sorted(self.explanations.values(), key=lambda explanation: -explanation.score)
 
     def why_not(self, record_id: str) -> Dropped | None:
-        """At which stage a memory was dropped, or None when it is in the slice and in its default prompt."""
+        """The stage at which a memory was dropped, or None if it is in the slice and in its default prompt."""
         if not isinstance(record_id, str) or not record_id:
             raise ValidationError("why_not", "record_id", record_id, "must be the id of a memory, a text")
         if record_id in {str(record.key) for record in self}:
@@ -180,7 +178,7 @@ class MemorySlice:
         return self._why_not(record_id)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Everything but the callback of `why_not`, which needs the store and cannot be pickled."""
+        """The state without the callback of `why_not`, which cannot be pickled."""
         return {name: getattr(self, name) for name in self.__slots__ if name != "_why_not"}
 
     def __setstate__(self, state: Mapping[str, Any]) -> None:
@@ -189,18 +187,18 @@ class MemorySlice:
         object.__setattr__(self, "_why_not", not_here)
 
     def explanation_of(self, record_id: str) -> Explanation:
-        """Why this memory is in the slice."""
+        """The explanation of a memory in the slice."""
         if record_id not in self.explanations:
             raise NotFoundError("memory of this slice", record_id)
         return self.explanations[record_id]
 
     def strength_of(self, record: Record) -> Strength:
-        """Whether a memory of the slice is strong, or so weakly relevant that prompts hold it only on request."""
+        """Whether a memory of the slice is strong or weak; prompts include weak ones only on request."""
         explanation = self._explanation(record)
         return "strong" if explanation is None else explanation.strength
 
     def _left_out(self, record: Record, *, with_weak: bool) -> Dropped | None:
-        """Why a memory is in no prompt of this slice."""
+        """The reason why a memory is not in prompts, or None."""
         if not with_weak and self.strength_of(record) == "weak":
             explanation = self._explanation(record)
             relevance = 0.0 if explanation is None else explanation.relevance or 0.0
@@ -209,7 +207,7 @@ class MemorySlice:
         return None if reason is None else Dropped("prompt", reason)
 
     def _shown_as_rule(self, record: Record, *, with_weak: bool) -> str | None:
-        """Why an outcome is left out of prompts that hold the rule or the warning which counts it as evidence."""
+        """The reason to leave out an outcome if the prompt has the rule or warning that counts it as evidence."""
         if not isinstance(record, Outcome):
             return None
         rules: tuple[Heuristic | AntiPattern, ...] = (*self.heuristics, *self.anti_patterns)
@@ -220,15 +218,14 @@ class MemorySlice:
         return None
 
     def _overruled(self, record: Record) -> str | None:
-        """Why a rule or a warning is left out of prompts: no prompt says to do something and not to do it.
-
-        Of one agent the warning is the newer lesson. Where agents share what they learned, one's own counts.
+        """The reason to leave out a rule or a warning that disagrees with another lesson: a warning of the same agent
+        is newer than the rule, and the own lessons of an agent win over those of others.
         """
         if isinstance(record, Heuristic):
             if anti_pattern_id(record.id) in {each.id for each in self.anti_patterns}:
-                return "it fails by now, and the prompt warns of it instead"
+                return "it fails now, and the prompt warns about it instead"
             if record.agent != self.agent and any(_disagree(record, each) for each in self.anti_patterns):
-                return "it fails for another agent, and the prompt warns of it instead"
+                return "it fails for another agent, and the prompt warns about it instead"
         if isinstance(record, AntiPattern):
             own = (each for each in self.heuristics if each.agent == self.agent)
             if any(_disagree(each, record) for each in own):
@@ -245,7 +242,7 @@ class MemorySlice:
         return explanation.score if explanation is not None else _confidence(record)
 
     def _note(self, record: Record) -> str:
-        """What a reader of the prompt must know of a memory that does not hold now, or that another one denies."""
+        """The note in the prompt on a memory that does not hold now or is contradicted."""
         explanation = self._explanation(record)
         notes = () if explanation is None else explanation.notes
         over = [_without_id(note) for note in notes if note.startswith(_OVER)]
@@ -270,7 +267,7 @@ class MemorySlice:
         )
 
 
-# Of two such memories the other one holds; its id means nothing in a prompt.
+# The text of the other memory is shown, because its id means nothing in a prompt.
 _OVER = ("superseded", "contradicted")
 
 
@@ -290,19 +287,19 @@ _NAMES: dict[type[Record], str] = {
 
 
 def _confidence(record: Any) -> float:
-    """The score of a memory in a slice that has no explanations, such as one built by a caller."""
+    """The score of a memory in a slice without explanations, such as one built by a caller."""
     return float(getattr(record, "confidence", 0.5))
 
 
 def is_evidence(outcome: Outcome, rule: Heuristic | AntiPattern) -> bool:
-    """Whether a rule counts an outcome."""
+    """Whether an outcome is evidence for a rule."""
     if isinstance(rule, AntiPattern):
         return outcome.id in rule.outcomes_for
     return outcome.lesson_id == rule.id or outcome.id in rule.outcomes_for or outcome.id in rule.outcomes_against
 
 
 def _disagree(rule: Heuristic, warning: AntiPattern) -> bool:
-    """Whether two agents found the opposite of one strategy."""
+    """Whether two agents disagree about a strategy."""
     return rule.agent != warning.agent and _says(rule.strategy) == _says(warning.pattern)
 
 

@@ -1,4 +1,4 @@
-"""Vector: an immutable embedding of single-precision floats, compact and free of third-party types."""
+"""Vector: an immutable embedding of single-precision floats, without third-party types."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from typing import Any, overload
 from alma.errors import ValidationError
 
 LONGEST_VECTOR = 16_000
-"""How many numbers a vector of any store has at most: pgvector takes no more."""
+"""The maximum number of dimensions, which is that of pgvector."""
 
 
 class Vector(Sequence[float]):
-    """An embedding as the stores keep it: finite 32-bit floats, so what is saved is what is read.
-
-    Built from any sequence of numbers or one-dimensional array; equal to any sequence of the same floats.
+    """An embedding in its stored form: finite 32-bit floats. It is created from a sequence of numbers or a
+    one-dimensional array, and equals any sequence of the same floats.
     """
 
     __slots__ = ("_floats",)
@@ -29,7 +28,7 @@ class Vector(Sequence[float]):
 
     @classmethod
     def from_bytes(cls, data: bytes, *, big_endian: bool = False) -> Vector:
-        """The vector whose 32-bit floats these bytes are, little-endian unless told otherwise."""
+        """The vector with these 32-bit floats, little-endian by default."""
         vector = cls.__new__(cls)
         vector._floats = array("f", data)
         if (sys.byteorder == "big") != big_endian:
@@ -37,11 +36,11 @@ class Vector(Sequence[float]):
         return vector
 
     def to_bytes(self) -> bytes:
-        """Little-endian 32-bit floats, the form every store keeps."""
+        """Little-endian 32-bit floats, the format of all stores."""
         return self._little_endian().tobytes()
 
     def to_bytearray(self) -> bytearray:
-        """The same, as a driver takes it that would first ask around how to adapt bytes."""
+        """The same as a bytearray, which some drivers adapt faster than bytes."""
         return bytearray(self._little_endian())
 
     def _little_endian(self) -> array[float]:
@@ -66,7 +65,7 @@ class Vector(Sequence[float]):
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Vector):
-            # Bytes first: arrays of floats are compared number by number, which takes twenty times as long.
+            # Compare bytes first: comparing arrays of floats takes twenty times as long.
             mine, theirs = self._floats, other._floats
             return mine is theirs or mine.tobytes() == theirs.tobytes() or mine == theirs
         if isinstance(other, Sequence) and not isinstance(other, str | bytes):
@@ -85,7 +84,7 @@ class Vector(Sequence[float]):
 
 
 def wrong_dimension(number: object) -> str | None:
-    """What is wrong with a number of dimensions, or None."""
+    """Why a number of dimensions is invalid, or None."""
     if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= LONGEST_VECTOR:
         return f"must be a whole number from 1 to {LONGEST_VECTOR:,}"
     return None
@@ -94,7 +93,7 @@ def wrong_dimension(number: object) -> str | None:
 def _single_precision(values: Any) -> array[float]:
     if type(values) is list and values:
         try:
-            # Takes half the time that the array takes over a list, and refuses what has no room in it.
+            # Twice as fast as array() on a list, and rejects values out of range.
             packed = array("f", struct.pack(f"={len(values)}f", *values))
             if math.isfinite(sum(values)):
                 return packed
@@ -103,14 +102,14 @@ def _single_precision(values: Any) -> array[float]:
     floats = _packed(values)
     if not floats:
         raise _unusable(values, "must have at least one number")
-    # Finite single-precision numbers cannot overflow a double, so one sum tells whether all are finite.
+    # Finite single-precision numbers cannot overflow a double, so their sum is finite if all are.
     if not math.isfinite(sum(floats)):
         raise _unusable(values, "must hold finite single-precision numbers only")
     return floats
 
 
 def _packed(values: Any) -> array[float]:
-    # The keys of a dict are no vector, and the numbers of a set have no order.
+    # Dicts and sets are iterable, but not vectors.
     if isinstance(values, str | bytes | bytearray | Mapping | Set):
         raise _unusable(values, "must be a sequence of numbers")
     if hasattr(values, "__array_interface__"):

@@ -1,4 +1,4 @@
-"""Where work happens: users, projects, sessions and what they hold, handoffs, work items, agent states."""
+"""The workspace: users, projects, sessions and their memories, handoffs, work items and agent states."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Project(Record):
     references=(Reference("parent_session_id", "session", OnDelete.CLEAR),),
 )
 class Session(Record):
-    """A stretch of work or conversation."""
+    """A period of work or conversation."""
 
     id: Name = field(default_factory=new_id)
     user_id: Name | None = None
@@ -143,7 +143,7 @@ class SessionMemory(Record):
 
 
 class SessionOutcome(StrEnum):
-    """How the last thing done in a session went."""
+    """The outcome of the last action in a session."""
 
     SUCCESS = "success"
     FAILURE = "failure"
@@ -153,7 +153,7 @@ class SessionOutcome(StrEnum):
 
     @classmethod
     def parse(cls, said: object) -> SessionOutcome:
-        """The outcome that is meant by a word, by true or false, or by nothing; nonsense is an error."""
+        """The outcome for a word, a bool or None; other values are an error."""
         if said is None:
             return cls.UNKNOWN
         if isinstance(said, bool):
@@ -201,7 +201,7 @@ _OUTCOME_WORDS: dict[str, set[str]] = {
     indexes=(Index("idx_session_handoffs_project_agent", ("project_id", "agent", "created_at DESC")),),
 )
 class SessionHandoff(Record):
-    """What one session leaves for the next."""
+    """The handoff of one session to the next."""
 
     id: Name = field(default_factory=new_id)
     project_id: Name
@@ -224,7 +224,7 @@ class SessionHandoff(Record):
 
 
 class WorkItemStatus(StrEnum):
-    """Where a work item stands."""
+    """The status of a work item."""
 
     PENDING = "pending"
     IN_PROGRESS = "in_progress"
@@ -240,7 +240,7 @@ class WorkItemStatus(StrEnum):
     indexes=(Index("idx_work_items_project_status", ("project_id", "status", "priority DESC")),),
 )
 class WorkItem(Record):
-    """Something to be done, and how far it is."""
+    """A work item: a task, its status and its dependencies."""
 
     id: Name = field(default_factory=new_id)
     project_id: Name
@@ -272,7 +272,7 @@ class WorkItem(Record):
     indexes=(Index("idx_progress_logs_project", ("project_id", "created_at DESC")),),
 )
 class ProgressLog(Record):
-    """How far a project's work was at one moment, and what was being done."""
+    """A snapshot of a project's progress and current action."""
 
     id: Name = field(default_factory=new_id)
     project_id: Name
@@ -304,7 +304,7 @@ class ProgressLog(Record):
     references=(Reference("session_id", "session", OnDelete.CASCADE),),
 )
 class AgentState(Record):
-    """What an agent keeps between turns, for one session or, without one, in general."""
+    """The state that an agent keeps between turns, for a session or without one."""
 
     id: Name = field(default_factory=new_id)
     agent_id: Name

@@ -205,7 +205,7 @@ class TestHeuristics:
         prompt = found.to_prompt()
         assert f"Don't: {STEPS}" in prompt
         assert f"Do: {STEPS}" not in prompt
-        assert "warns of it instead" in str(found.why_not(found.heuristics[0].id))
+        assert "warns about it instead" in str(found.why_not(found.heuristics[0].id))
 
     def test_two_successes_are_not_yet_a_rule(self, alma: ALMA) -> None:
         assert learn(alma, times=2).heuristic is None

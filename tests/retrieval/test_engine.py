@@ -415,7 +415,7 @@ def test_why_not_says_why_a_memory_is_out_of_sight(engine: RetrievalEngine, reme
     found = engine.retrieve(QUESTION, "helena", "shop", user_id="ana")
     assert str(found.why_not("deleted")) == "scope: it was deleted"
     assert str(found.why_not("expired")) == "scope: it expired at 2026-01-05 09:30 UTC"
-    assert str(found.why_not("elsewhere")) == "scope: it is of another session or layer"
+    assert str(found.why_not("elsewhere")) == "scope: it belongs to another session or layer"
     forgotten = f"scope: it was forgotten on {now():%Y-%m-%d}: its confidence was below 0.3"
     assert str(found.why_not("doubtful")) == forgotten
     for hidden in ("suspicious", "private"):
@@ -456,10 +456,10 @@ def test_why_not_says_of_what_is_related_and_out_of_sight_why_it_is(
 def test_why_not_says_that_a_kind_was_not_asked_for(engine: RetrievalEngine, remember: Remember) -> None:
     lesson = remember(make.a_heuristic(condition="testing a login form"))
     found = engine.retrieve(QUESTION, "helena", "shop", kinds=["outcome", "memory"])
-    assert str(found.why_not(lesson.id)) == "scope: its kind, heuristic, was not asked for"
+    assert str(found.why_not(lesson.id)) == "scope: its kind, heuristic, was not requested"
     expired = remember(make.a_memory(content=QUESTION, expires_at=now() - timedelta(days=1)))
     lessons_only = engine.retrieve(QUESTION, "helena", "shop", kinds=["heuristic"])
-    assert str(lessons_only.why_not(expired.id)) == "scope: its kind, memory, was not asked for"
+    assert str(lessons_only.why_not(expired.id)) == "scope: its kind, memory, was not requested"
     elsewhere = engine.retrieve(QUESTION, "victor", "shop", kinds=["outcome", "memory"])
     assert "there is no memory" in str(elsewhere.why_not(lesson.id))
 

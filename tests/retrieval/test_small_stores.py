@@ -108,7 +108,7 @@ def test_where_nothing_happened_then_there_is_nothing_to_tell(engine: RetrievalE
     remember(Memory(id="theme", content="What happened in March: a darker theme.", project_id="shop", event_time=NOW))
     found = engine.retrieve("What happened in March 2020?", "helena", "shop", now=NOW)
     assert not found
-    assert str(found.why_not("theme")) == "time: it is not of the time that is asked for"
+    assert str(found.why_not("theme")) == "time: it is outside of the time range of the query"
 
 
 def test_a_memory_without_a_time_of_its_own_happened_when_it_was_made(

@@ -1,4 +1,4 @@
-"""The cache port: remembers answers for as long as nothing was written."""
+"""The cache port: retrieval results, each valid until the next commit of the store."""
 
 from __future__ import annotations
 
@@ -10,46 +10,45 @@ from alma.model.slice import Dropped, MemorySlice
 
 @dataclass(frozen=True, slots=True)
 class CacheStats:
-    """How a cache did since it was made."""
+    """Hits and misses of a cache since it was created, and its number of entries."""
 
     hits: int
     misses: int
     entries: int
 
 
-def not_kept(record_id: str) -> Dropped:
-    """What a slice without its reasons answers to `why_not`."""
-    return Dropped("cache", "this slice was kept outside of the process, without what was dropped; bypass the cache")
+def dropped_unknown(record_id: str) -> Dropped:
+    """The answer of `why_not` for a slice that was cached without its dropped candidates."""
+    return Dropped("cache", "an external cache does not store the dropped candidates of a slice; bypass the cache")
 
 
 @runtime_checkable
 class CacheBackend(Protocol):
-    """Keeps slices under a key together with the generation of the store they were read from.
+    """Stores slices by key and by the generation of the store from which they were read.
 
-    What a cache promises: a slice is given back only for the generation it was put under and only until it is older
-    than its time to live; whatever a caller does with a slice, others get what was put; threads may share it; losing
-    entries is always allowed. What it does not do: find out the generation. The store's generation changes with every
-    commit of any process, so no write can make an answer stale.
-    A cache outside of the process need not keep what a slice knows of memories that are not in it: it says `not_kept`.
+    A slice is only returned for its generation and within its time to live. Changes that a caller makes to a slice
+    do not affect the cache. Caches are thread-safe and may drop entries at any time. The caller passes the generation,
+    which changes with every commit of any process, so cached slices are never stale.
+    An external cache may leave out the dropped candidates of a slice, and then returns `dropped_unknown` for them.
     """
 
     def get(self, key: str, generation: str) -> MemorySlice | None:
-        """The slice of this generation, if it is still there."""
+        """The slice of this generation, or None."""
         ...
 
     def put(self, key: str, generation: str, found: MemorySlice, ttl_seconds: float) -> None:
-        """Remember a slice for at most so long."""
+        """Store a slice for at most `ttl_seconds`."""
         ...
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         ...
 
     def stats(self) -> CacheStats: ...
 
 
 class NullCache:
-    """Remembers nothing."""
+    """Stores nothing; every lookup is a miss."""
 
     def __init__(self) -> None:
         self._misses = 0

@@ -1,4 +1,4 @@
-"""Slices as JSON and back, for caches outside of the process."""
+"""Serialize slices as JSON for external caches."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import base64
 import json
 from typing import Any
 
-from alma.cache.base import not_kept
+from alma.cache.base import dropped_unknown
 from alma.errors import ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
@@ -29,7 +29,7 @@ _FACTS = ("query", "agent", "retrieval_time_ms", "degraded", "weak")
 
 
 def to_json(found: MemorySlice, generation: str) -> str:
-    """The slice of a generation as text, without what it knows of memories that are not in it."""
+    """The slice of a generation as JSON, without its dropped candidates."""
     return json.dumps(
         {
             "format": _FORMAT,
@@ -76,7 +76,7 @@ def from_json(text: str | bytes, generation: str) -> MemorySlice | None:
                 key: Explanation(kind, id_, score, terms, tuple(found_by), tuple(notes), *measured)
                 for key, kind, id_, score, terms, found_by, notes, *measured in document["explanations"]
             },
-            _why_not=not_kept,
+            _why_not=dropped_unknown,
         )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as exc:
         raise ValidationError("slice", None, text[:80], f"cannot be read from its document ({exc})") from exc
@@ -86,7 +86,7 @@ def _document(record: Record) -> dict[str, Any]:
     document = to_document(record)
     name = record.spec.vector_field
     if name in document:
-        # A vector as a list of numbers is many times longer than all the rest.
+        # Vectors in base64: as a list of numbers, one is many times longer than all the rest.
         document[name] = base64.b64encode(getattr(record, name).to_bytes()).decode("ascii")
     return document
 

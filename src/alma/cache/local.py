@@ -1,4 +1,4 @@
-"""A cache inside the process: the most recently used answers."""
+"""An LRU cache of retrieval results inside the process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from alma.model.slice import MemorySlice
 
 
 class RetrievalCache:
-    """Keeps up to `max_entries` slices and forgets the least recently used first; callers get copies.
+    """An LRU cache of up to `max_entries` slices; callers get copies.
 
-    It keeps the slices of one generation of the store, the last that was put.
+    It holds slices of one generation of the store, the latest.
     """
 
     def __init__(self, max_entries: int = 1000, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -43,7 +43,7 @@ class RetrievalCache:
         kept = found.apart()
         with self._lock:
             if generation != self._generation:
-                # The slices of another generation are never given again, and may be large.
+                # Slices of older generations are never returned again, and may be large.
                 self._entries.clear()
                 self._generation = generation
             self._entries[key] = (generation, self._clock() + ttl_seconds, kept)

@@ -1,4 +1,4 @@
-"""Retrieval: finding the few memories worth knowing before a task, and saying why."""
+"""Retrieval: find the few memories worth knowing before a task, and explain their scores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _HOME_OF = {
     "RetrievalEngine": "alma.retrieval.engine",
     "ScoringWeights": "alma.retrieval.scoring",
     "MemoryWriter": "alma.retrieval.writing",
-    # Where users of alma-memory know caches and embedders from.
+    # The import path of caches and embedders in alma-memory.
     "CacheBackend": "alma.cache",
     "NullCache": "alma.cache",
     "RedisCache": "alma.cache",

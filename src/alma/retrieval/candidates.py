@@ -28,7 +28,7 @@ _log = logging.getLogger("alma.retrieval")
 class Candidate:
     """A proposed memory and the weighted features that add up to its similarity.
 
-    There are hundreds of them and few are read: slots and tuples instead of dictionaries keep garbage collection rare.
+    There are hundreds of them: slots and tuples instead of dictionaries keep garbage collection rare.
     """
 
     __slots__ = ("_terms", "cosine", "found_by", "id", "target", "total", "words")
@@ -51,11 +51,11 @@ class Candidate:
         return found
 
     def has_any(self, names: frozenset[str]) -> bool:
-        """Whether one of these features is there."""
+        """Whether it has one of these features."""
         return not names.isdisjoint(map(itemgetter(0), self._terms))
 
     def found_also(self, by: str) -> None:
-        """Note another way in which it was found."""
+        """Add a source that found it."""
         self.found_by = _joined(self.found_by, by)
 
     def add(self, name: str, value: float) -> None:
@@ -67,7 +67,7 @@ class Candidate:
 
 @lru_cache(maxsize=256)
 def _joined(found_by: tuple[str, ...], by: str) -> tuple[str, ...]:
-    """One shared tuple for the hundreds of candidates that were found in the same ways."""
+    """Shares one tuple between the candidates that were found by the same sources."""
     return found_by if by in found_by else (*found_by, by)
 
 
@@ -78,7 +78,7 @@ class CandidatePool:
         self.problems: list[str] = []
         self.has_words = True
         self.among_many = False
-        # The ids left out because a time range is all that is asked for.
+        # The ids left out because the query asks only for a time range.
         self.outside_time: list[str] = []
         self._by_kind: dict[type[Record], dict[str, Candidate]] = defaultdict(dict)
         # The candidates of a kind sorted by id, until further ones are proposed.
@@ -94,7 +94,7 @@ class CandidatePool:
         return self._by_kind[cls].get(record_id)
 
     def propose(self, target: Target, record_ids: Iterable[str], by: str) -> list[Candidate]:
-        """The candidates with these ids, new or known, found in one more way."""
+        """The new or known candidates with these ids, after adding the source that found them."""
         known, found_by, wanted = self._by_kind[target.cls], (by,), list(record_ids)
         new = [record_id for record_id in wanted if record_id not in known]
         for record_id in new:
@@ -107,7 +107,7 @@ class CandidatePool:
         return proposed
 
     def keep_those_of_the_time(self) -> None:
-        """Leave out the candidates that are not of the time range of the query."""
+        """Drop the candidates outside of the time range of the query."""
         for known in self._by_kind.values():
             others = [each.id for each in known.values() if not each.has_any(_TIME)]
             self.outside_time += others
@@ -121,7 +121,7 @@ class CandidatePool:
         self._sorted.clear()
 
     def of(self, cls: type[Record]) -> list[Candidate]:
-        """The candidates of a kind, best first, ids breaking ties."""
+        """The candidates of a kind, best first, with the id for tie-breaking."""
         known, by_id = self._by_kind[cls], self._sorted.get(cls, ())
         if len(by_id) != len(known):
             others = islice(known.values(), len(by_id), None)
@@ -134,7 +134,7 @@ _TIME = frozenset(("time",))
 
 
 def records_read(top_k: int, pool: CandidatePool) -> int:
-    """How many of the best candidates are read as records."""
+    """The number of best candidates that are read as records."""
     least = TUNING.records_read_among_many if pool.among_many else TUNING.records_read
     return max(least, TUNING.records_read_per_result * top_k)
 
@@ -154,7 +154,7 @@ def gather(
     request: SearchRequest,
     vector: Vector | None,
 ) -> CandidatePool:
-    """What vectors and words propose for each target; a source that is down is noted and skipped."""
+    """Candidates of each target from vector and full-text search; a failed source is noted and skipped."""
     pool = CandidatePool()
     if request.index_error is not None:
         pool.problems.append(f"the vector index is down ({request.index_error})")
@@ -163,7 +163,7 @@ def gather(
     targets = list(targets)
     sizes = [tx.size(target.cls, target.scope, target.where) for target in targets]
     if vector is not None and targets and not any(sizes):
-        # A store of another embedding model is an error even where there is nothing to find.
+        # A store of another embedding model is an error even if it is empty.
         nearest(index, targets[0].cls, vector, targets[0].scope, targets[0].where, limit=1)
     # Most stores have no records of most kinds.
     for target, size in ((target, size) for target, size in zip(targets, sizes, strict=True) if size):
@@ -175,7 +175,7 @@ def gather(
             for candidate, near in zip(pool.propose(target, map(itemgetter(0), found), "meaning"), found, strict=True):
                 candidate.cosine = near.cosine
             if len(found) == limit:
-                # What only words find has at most the cosine of the last one.
+                # Candidates found by words only have at most the cosine of the last one.
                 cosine_floor = max(cosine_floor, found[-1].cosine)
         _propose_by_words(pool, tx, target, request, limit)
         if size > TUNING.words_left_out and pool.has_words:
@@ -187,19 +187,19 @@ def gather(
 def nearest(
     index: VectorIndex, cls: type[Record], vector: Vector, scope: Scope, where: Predicate, limit: int
 ) -> list[Nearest]:
-    """What an index finds; any failure that is not an error of the caller means that the index is down."""
+    """The results of an index; any failure that is not an error of the caller means that the index is down."""
     try:
         return index.search(cls, vector, scope, where, limit)
     except (ConfigurationError, ValidationError, ProviderError):
         raise
     except Exception as exc:
-        # The index may be a user's own.
+        # The index may be a custom one that raises anything.
         _log.warning("the vector index failed", extra={"error": repr(exc)})
         raise IndexUnavailable(str(exc) or type(exc).__name__) from exc
 
 
 def _limit(target: Target, top_k: int, *, among_many: bool) -> int:
-    """How many candidates each source proposes."""
+    """The number of candidates that each source proposes."""
     most, per_result = TUNING.memory_candidates, 2
     if target.cls is not Memory:
         most = TUNING.lesson_candidates
@@ -233,7 +233,7 @@ def _score_words(pool: CandidatePool, tx: Transaction, target: Target, query: st
 
 
 def _add_similarity(pool: CandidatePool, query: str, cosine_floor: float) -> None:
-    """Add meaning and words, each relative to its best hit, so that neither drops the other's strong hits."""
+    """Add the features for cosine and BM25, each relative to its best hit, so that neither outweighs the other."""
     prefix = "advice_" if asks_advice(query) else ""
     meaning_weight, words_weight = SCORE[f"{prefix}meaning"], SCORE[f"{prefix}words"]
     candidates = list(pool)
@@ -241,7 +241,7 @@ def _add_similarity(pool: CandidatePool, query: str, cosine_floor: float) -> Non
     best_cosine = max(filter(None, map(attrgetter("cosine"), candidates)), default=0.0)
     span = best_cosine - TUNING.unrelated_cosine
     if span > 0:
-        # Words that nearly all candidates have tell little.
+        # Words that nearly all candidates have carry little information.
         words_weight *= min(1.0, best_words / (TUNING.telling_words * math.log1p(len(candidates))))
     for candidate in candidates:
         if span > 0:

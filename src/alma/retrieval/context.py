@@ -58,7 +58,7 @@ def add_context(tx: Transaction, pool: CandidatePool, request: SearchRequest, ti
     add_time(memories, known.moments, times)
     if pool.has_words:
         _add_links(tx, pool, request.query)
-    # Many stores have no relationships, and this is quicker than asking for those of every candidate.
+    # Many stores have no relationships; this check is faster than reading those of every candidate.
     if tx.values(MemoryRelationship, ("id",), Scope.everywhere(), limit=1):
         _add_relationships(tx, pool)
 
@@ -75,7 +75,7 @@ def _surroundings(tx: Transaction, memories: Iterable[Candidate], *, with_moment
 
 
 def _add_length(memories: Iterable[Candidate], known: Surroundings) -> None:
-    """A long text also matches by accident, the more so the longer it is."""
+    """Length penalty: longer texts match more often by accident."""
     if max(known.lengths.values(), default=0) <= TUNING.statement_length:
         return
     for candidate in memories:
@@ -84,8 +84,7 @@ def _add_length(memories: Iterable[Candidate], known: Surroundings) -> None:
 
 
 def _add_conversations(tx: Transaction, pool: CandidatePool, known: Surroundings, remark: int, wanted: int) -> None:
-    """A turn gains from its neighbours and from its whole conversation; a turn longer than `remark` gains less.
-
+    """Add the scores of neighbouring turns and of the whole conversation to a turn, less to turns longer than `remark`.
     A conversation is read only if one of its turns may become one of the best `wanted` candidates.
     """
     memories = pool.of(Memory)
@@ -116,7 +115,7 @@ def _add_conversations(tx: Transaction, pool: CandidatePool, known: Surroundings
 
 
 def _share(length: int, remark: int) -> float:
-    """The share of its gain for a turn longer than a remark, which is understood by itself."""
+    """The share of the gain for a turn: long turns need less context."""
     return 1.0 if length <= remark else (remark / length) ** 2
 
 
@@ -146,7 +145,7 @@ def _highest(turns: Sequence[Candidate], faintest: float) -> float:
 
 
 def _whole(totals: Sequence[float]) -> float:
-    """What every turn gains from the best candidates of its conversation."""
+    """The gain of every turn from the best candidates of its conversation."""
     best = totals[: TUNING.turns_counted]
     return TUNING.best_turn * best[0] + TUNING.other_turns * sum(best) / TUNING.turns_counted if best else 0.0
 
@@ -180,9 +179,9 @@ def _gains(turns: Sequence[Turn], base: Mapping[str, float]) -> Iterator[tuple[T
 
 
 def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) -> None:
-    """A memory whose title, often a speaker, is named in the query."""
+    """Add the title feature to memories whose title, often a speaker, is in the query."""
     folded = query.casefold()
-    # Comparing the beginnings first is faster: few titles are named.
+    # Comparing the beginnings first is faster, because few titles are in the query.
     titles = {
         key: title.partition("(")[0].strip().casefold()
         for key, title in known.titles.items()
@@ -196,7 +195,9 @@ def _add_titles(memories: Iterable[Candidate], known: Surroundings, query: str) 
 
 
 def _add_links(tx: Transaction, pool: CandidatePool, query: str) -> None:
-    """One hop: a memory that shares rare words with the best ones may hold the other half of the answer."""
+    """Add the link feature, one hop: memories that share rare words with the best ones may have the other half of the
+    answer.
+    """
     memories = pool.of(Memory)
     best = [candidate for candidate in memories[: _most(TUNING.link_sources, pool)] if candidate.total > 0]
     if not best:
@@ -214,14 +215,14 @@ def _add_links(tx: Transaction, pool: CandidatePool, query: str) -> None:
     new = {key for key in strengths if pool.get(Memory, key) is None}
     for linked in pool.propose(target, strengths, "linked words"):
         strength = strengths[linked.id] + (faintest if linked.id in new else 0.0)
-        # A linked memory does not pass the one that it was found by.
+        # A linked memory does not score above the one that led to it.
         linked.add("linked", max(0.0, min(strength, best[0].total - linked.total)))
 
 
 def _rare_words(
     tx: Transaction, texts: Iterable[str], target: Target, query: str, most_entries: int
 ) -> tuple[set[str], float]:
-    """Words of these texts that few others have and the query has not, and the score of sharing all of one text's."""
+    """Rare words of these texts that are not in the query, and the score of sharing all of those of one text."""
     in_query = words_by_term(query)
     rare: set[str] = set()
     full = 0.0
@@ -240,7 +241,7 @@ def _rare_words(
 
 
 def _add_relationships(tx: Transaction, pool: CandidatePool) -> None:
-    """One hop along stored relationships; supersession is handled apart."""
+    """Add the relationship feature, one hop along stored relationships; supersession is separate."""
     best = {candidate.id: candidate for candidate in pool.of(Memory)[: TUNING.related_sources]}
     ends = Or(In("from_memory_id", list(best)), In("to_memory_id", list(best)))
     where = And(ends, Compare("relationship_type", "ne", Relation.SUPERSEDES))

@@ -1,4 +1,4 @@
-"""The engine: from a task to the few memories worth knowing, step by step."""
+"""The retrieval engine: embed, search, rank and pack, with a cache of results."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from alma import clock
-from alma.cache.base import CacheBackend, NullCache, not_kept
+from alma.cache.base import CacheBackend, NullCache, dropped_unknown
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import (
@@ -52,7 +52,7 @@ from alma.vectors.base import VectorIndex
 
 
 class _Found(NamedTuple):
-    """A slice, the generation of the store that it was made from, and when it changes without a write."""
+    """A slice, the generation of the store that it was read from, and when it changes without a write."""
 
     slice: MemorySlice
     generation: str
@@ -72,7 +72,7 @@ class RetrievalEngine:
     """Finds memories by meaning, words and context inside a scope, ranks them, and explains why.
 
     `embedding_provider` is a provider or the name of one ("local", "openai", "azure", "mock"); `vector_index` is the
-    index to search, by default the one that suits the store.
+    index to search, by default that of the store.
     """
 
     def __init__(
@@ -171,11 +171,10 @@ class RetrievalEngine:
         narrowed: bool = False,
         now: datetime | None = None,
     ) -> MemorySlice:
-        """The general memories that answer the query best, inside these scopes and their predicates.
+        """The general memories that match the query best, inside these scopes and their predicates.
 
         `hybrid` ranks as `retrieve` does, `semantic` by the cosine alone and `keyword` by words alone. Nothing is
-        cached, and preferences and instructions are not added. `narrowed` says that few memories may fulfil the
-        predicates.
+        cached, and preferences and instructions are not added. With `narrowed`, few memories may fulfil the predicates.
         """
         started = time.perf_counter()
         request = SearchRequest(
@@ -211,7 +210,7 @@ class RetrievalEngine:
         question_vector, further = (None, []) if question is None else self._queries.vector(question)
         embedded = _EmbeddedQuery(vector, question, question_vector, (*problems, *further))
         while True:
-            # On a server a failed statement ends the transaction, so the search is repeated in a new one.
+            # On a server a failed statement aborts the transaction, so the search is repeated in a new one.
             try:
                 return self._find_in_snapshot(request, targets, embedded)
             except FullTextMissingError as exc:
@@ -228,7 +227,7 @@ class RetrievalEngine:
         with self.storage.reading() as (tx, generation):
             results = self._search_beside_duplicates(tx, request, targets, embedded.vector, problems)
             if results is not None and embedded.question is not None:
-                # A long task hides its question, so that is searched for as well.
+                # A long task outweighs its question, so the question is searched for separately as well.
                 asked = replace(request, query=embedded.question)
                 second = self._search_beside_duplicates(tx, asked, targets, embedded.question_vector, problems)
                 if second is not None:
@@ -247,7 +246,7 @@ class RetrievalEngine:
         vector: Vector | None,
         problems: list[str],
     ) -> Results | None:
-        """Search, and where copies of some texts left no room for others, search again without the copies."""
+        """Search, and if duplicates displaced other texts, search again without the duplicates."""
         results = self._search(tx, request, targets, vector, problems)
         duplicates, dropped = Duplicates(), dict[str, DropReason]()
         for _ in range(TUNING.searches_beside_duplicates):
@@ -282,13 +281,13 @@ class RetrievalEngine:
         apply_time(tx, pool, request, times)
         half_lives = self.half_life_days, self.evidence_half_life_days
         scorer = Scorer(request, self.weights, self.memory_weights, *half_lives, window=times.window)
-        # A search returns its best, however low its score is.
+        # A search, unlike a retrieval, returns its best results with any score.
         min_score = self.min_score if isinstance(request, RetrievalRequest) else -math.inf
         ranker = Ranker(tx, request, scorer, self.relevance, min_score)
         return ranker.rank(pool, targets, self._query(request, vector))
 
     def _query(self, request: SearchRequest, vector: Vector | None) -> Query:
-        """What records are compared with."""
+        """The features of the query for the comparison with records."""
         understood = self.embedder.reads(request.query)
         return Query(
             vector,
@@ -330,7 +329,7 @@ class RetrievalEngine:
     # ------------------------------------------------------------------ the cache
 
     def _cache_key(self, request: RetrievalRequest) -> str:
-        """Everything a slice depends on besides the store; of the time the hour, as "yesterday" changes at midnight."""
+        """The cache key: everything that a slice depends on besides the store; the time is rounded to the hour."""
         asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
         kinds = [cls.spec.kind for cls in request.kinds]
         hour = request.now.replace(minute=0, second=0, microsecond=0)
@@ -341,20 +340,20 @@ class RetrievalEngine:
         )
 
     def _cached_reasons(self, cached: MemorySlice, request: RetrievalRequest) -> Callable[[str], Dropped]:
-        """What a cached slice answers to `why_not`; a cache that cannot keep the reasons makes the search repeat."""
-        if cached._why_not is not not_kept:
+        """The answer of `why_not` for a cached slice; an external cache has no reasons, so the search is repeated."""
+        if cached._why_not is not dropped_unknown:
             return cached._why_not
 
         def search_again(record_id: str) -> Dropped:
             found = self._find(request, router.route(request)).slice
-            return found.why_not(record_id) or Dropped("cache", "it was stored or changed since this was remembered")
+            return found.why_not(record_id) or Dropped("cache", "it was stored or changed after this result was cached")
 
         return search_again
 
 
 @lru_cache(maxsize=16)
 def _repr(*settings: Hashable) -> str:
-    """The settings of an engine, which are the same for every request."""
+    """The settings of the engine as text, for cache keys."""
     return repr(settings)
 
 
@@ -369,7 +368,7 @@ def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tu
 
 
 def _checked_now(now: datetime) -> datetime:
-    """The time in its own zone: "yesterday" is the day there."""
+    """The time in its own zone, which decides what "yesterday" is."""
     try:
         check_timestamp(now)
     except ValueError as exc:
@@ -378,7 +377,7 @@ def _checked_now(now: datetime) -> datetime:
 
 
 def _still_valid(cached: MemorySlice) -> bool:
-    """Whether nothing in a cached slice has expired since, and every instruction still holds."""
+    """Whether no memory of a cached slice has expired since, and all its instructions are still valid."""
     moment = clock.now()
     ends = (getattr(record, "expires_at", None) for record in cached)
     return all(end is None or end > moment for end in ends) and all(
@@ -417,7 +416,7 @@ def _weights(name: str, weights: ScoringWeights) -> ScoringWeights:
 def _provider(provider: EmbeddingProvider | str) -> EmbeddingProvider:
     if not isinstance(provider, str):
         return provider
-    # The documented constructor takes names; the wiring knows their providers.
+    # The documented constructor accepts provider names, which alma.bootstrap resolves.
     from alma.bootstrap import create_embedder
 
     return create_embedder(provider)

@@ -1,4 +1,4 @@
-"""Packing: the best memories of each kind, each text once, become a slice, with the reasons for what is not in it."""
+"""Packing: deduplicate the best memories of each kind, and record why other memories were dropped."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
 _JOINTS = re.compile(r"(?<=\w)[./:\\@](?=\w)")
 
 DUPLICATE = "repetition"
-"""The stage at which a memory is dropped that says the same as a better one."""
+"""The stage at which duplicates of better memories are dropped."""
 
 
 @dataclass(slots=True)
 class Duplicates:
-    """Texts with so many copies that too little else was read: one record of each, and one of each spelling."""
+    """Texts with so many duplicates that too few other memories were read: one record of each spelling."""
 
     originals: list[Record] = field(default_factory=list)
     spellings: list[Record] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Duplicates:
 def deduplicated(
     best_first: Sequence[ScoredRecord], statements: Sequence[Statement], dropped: dict[str, DropReason]
 ) -> list[ScoredRecord]:
-    """The records without those that say the same as a better one; exact copies are found whatever their rank."""
+    """The records without duplicates of better ones; exact duplicates are found at any rank."""
     compared = {each.scored.key: each for each in statements}
     kept: list[ScoredRecord] = []
     originals: dict[object, str] = {}
@@ -64,7 +64,7 @@ def deduplicated(
         if same is None and own is not None:
             same = next((other.scored.key for other in others if say_the_same(own, other)), None)
         if same is not None:
-            reason = DropReason(DUPLICATE, "it says the same as {}, which stands before it", (same,))
+            reason = DropReason(DUPLICATE, "it is a duplicate of {}, which ranks higher", (same,))
             dropped.setdefault(scored.key, reason)
             continue
         if exact is not None:
@@ -76,9 +76,8 @@ def deduplicated(
 
 
 def say_the_same(one: Statement, other: Statement) -> bool:
-    """Whether two texts have the same words in the same order, and the same signs.
-
-    One word of a hundred may be a number, a name or a *not*.
+    """Whether two texts have the same words in the same order, and the same signs. Every word counts: it may be a
+    number, a name or a *not*.
     """
     if one.voice != other.voice or one.result != other.result or not one.terms or one.terms != other.terms:
         return False
@@ -86,7 +85,7 @@ def say_the_same(one: Statement, other: Statement) -> bool:
 
 
 def duplicates_of(scored: Sequence[ScoredRecord], dropped: dict[str, DropReason], most: int) -> Duplicates:
-    """The texts with copies, if there are more than `most` copies."""
+    """The texts with duplicates, if there are more than `most` duplicates."""
     reasons = {each.key: dropped.get(each.key) for each in scored}
     originals = {
         key: reason.facts[0] for key, reason in reasons.items() if reason is not None and reason.stage == DUPLICATE
@@ -99,7 +98,7 @@ def duplicates_of(scored: Sequence[ScoredRecord], dropped: dict[str, DropReason]
 
 
 def without(targets: Sequence[Target], duplicates: Duplicates) -> list[Target]:
-    """The same targets without the copies of these texts."""
+    """The same targets without the duplicates of these texts."""
     return [_without(target, duplicates) for target in targets]
 
 
@@ -113,7 +112,7 @@ def _without(target: Target, duplicates: Duplicates) -> Target:
 
 
 def _differences(record: Record) -> Iterator[Predicate]:
-    """Predicates of which every record fulfils one that is not a copy of this one."""
+    """Predicates; every record that is not a duplicate of this one fulfils at least one of them."""
     spec = record.spec
     for name in (*spec.text, *(name for name in _DISTINGUISHING if name in spec.by_name)):
         value = getattr(record, name)
@@ -125,7 +124,7 @@ def _differences(record: Record) -> Iterator[Predicate]:
 
 
 def _exact(scored: ScoredRecord) -> tuple[str, bool | None, str] | None:
-    """What exact copies have in common; None for a text that is too long to be left out."""
+    """A key that is equal for exact duplicates; None for a text that is too long for a predicate."""
     text = scored.record.text()
     if len(text) > TUNING.longest_statement:
         return None
@@ -139,11 +138,11 @@ def _signs(text: str) -> list[str]:
     return [*signs, *_BELOW_ZERO.findall(text), *_JOINTS.findall(text)]
 
 
-BEHIND = Dropped("candidates", "it does not resemble the task, or others do more, by meaning and by words")
+BEHIND = Dropped("candidates", "its vector and its words are not similar to the task, or less than those of others")
 
 
 class DropReason(NamedTuple):
-    """Why a memory was dropped; the sentence is formatted on demand, as few of many are asked for."""
+    """Why a memory was dropped; the sentence is formatted on demand."""
 
     stage: str
     sentence: str
@@ -154,9 +153,8 @@ class DropReason(NamedTuple):
 
 
 class WhyNot:
-    """Answers `why_not`: with the reason noted for a memory, or else that it was `behind` others or not visible.
-
-    For what the agent may not see it does not even say that it exists.
+    """Answers `why_not` with the recorded reason for a memory, or that it was `behind` others or not visible. It does
+    not reveal whether a memory exists that the agent must not see.
     """
 
     __slots__ = ("behind", "dropped", "request", "storage", "targets")
@@ -188,7 +186,7 @@ class WhyNot:
             for target in self.targets:
                 record = tx.get(target.cls, record_id, target.scope)
                 if record is not None and self._may_know(record, target):
-                    # A reason noted while it was still visible; for one that is not, say why.
+                    # The recorded reason is outdated if the memory is no longer visible.
                     noted = reason is not None and reason.stage != "scope"
                     return reason.formatted() if reason and noted else Dropped("scope", self._hidden(record))
             for target in self.targets:
@@ -198,7 +196,7 @@ class WhyNot:
             for target in self._other_kinds():
                 other = tx.get(target.cls, record_id, target.scope)
                 if other is not None and self._may_know(other, target):
-                    return Dropped("scope", f"its kind, {target.cls.spec.kind}, was not asked for")
+                    return Dropped("scope", f"its kind, {target.cls.spec.kind}, was not requested")
         return Dropped("scope", f"there is no memory {shown(record_id)} that this agent may see")
 
     def _other_kinds(self) -> list[Target]:
@@ -215,10 +213,10 @@ class WhyNot:
         end = getattr(record, "expires_at", None)
         if end is not None and end <= self.request.now:
             return f"it expired at {end:%Y-%m-%d %H:%M} UTC"
-        return "it is of another session or layer"
+        return "it belongs to another session or layer"
 
     def _archived(self, tx: Transaction, record_id: str, target: Target) -> str | None:
-        """How a record inside the scope came into the archive, if it is there."""
+        """When and why a record inside the scope was archived, or None."""
         where = And(Compare("record_id", "eq", record_id), Compare("kind", "eq", target.cls.spec.kind))
         for archived in tx.find(ArchivedRecord, target.scope, where, (Order("archived_at", "desc"),), 1):
             if self._may_know(unpacked_record(archived), target):
@@ -227,9 +225,8 @@ class WhyNot:
         return None
 
     def _may_know(self, record: Record, target: Target) -> bool:
-        """Whether the agent may know of a hidden record: not if it is private to another user.
-
-        Nor if it is one of the user's memories of another project that is not global.
+        """Whether the agent may know about a hidden record: not if it is private to another user, or belongs to another
+        project without being global.
         """
         if isinstance(self.request, RetrievalRequest) and isinstance(record, Memory):
             elsewhere = record.project_id != self.request.project_id and not record.layer_global
@@ -262,7 +259,7 @@ class Results:
 
     @property
     def found_something(self) -> bool:
-        """Whether anything is in it that would not be included for any other query as well."""
+        """Whether it has results besides those that are included for every query."""
         every = (each for items in (*self.chosen.values(), self.instructions) for each in items)
         return any(each.found_by != ("rule",) for each in every)
 
@@ -279,7 +276,7 @@ class Results:
         best: dict[str, ScoredRecord] = {}
         for scored in sorted((*ones, *others), key=best_first):
             reason = self.dropped.get(scored.key)
-            # Of two duplicates each search may have kept another one.
+            # The two searches may have kept different ones of two duplicates.
             if reason is None or reason.stage != DUPLICATE or reason.facts[0] not in best:
                 best.setdefault(scored.key, scored)
         found = list(best.values())
@@ -288,7 +285,7 @@ class Results:
         return found[:most]
 
     def pack(self, by_score: Iterable[ScoredRecord], request: SearchRequest, min_score: float) -> list[ScoredRecord]:
-        """The best `top_k`; instructions, which are included anyway, do not take their places."""
+        """The best `top_k`, not counting instructions, which are always included."""
         instructions: list[ScoredRecord] = []
         others: list[ScoredRecord] = []
         always = any(target.always for target in self.targets)
@@ -326,9 +323,8 @@ def best_first(scored: ScoredRecord) -> tuple[float, str]:
 
 
 def _lift_strongest(by_score: Sequence[ScoredRecord], top_k: int) -> None:
-    """Let the nearest memory and the best match by words be among the first `top_k`; at most half of those.
-
-    Many similar memories, each with a little more in its favour, would leave out the one that is meant.
+    """Move the nearest memory and the best match by words into the first `top_k`, at most half of those: otherwise many
+    similar memories with slightly higher scores could displace them.
     """
     current = [each for each in by_score if not each.notes and "overruled" not in each.terms]
     sources = (lambda each: each.similarity or 0.0, lambda each: each.terms.get("words", 0.0))

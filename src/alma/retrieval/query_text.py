@@ -19,19 +19,19 @@ from alma.storage.base import StorageBackend
 
 _log = logging.getLogger("alma.retrieval")
 
-# About what a tokenizer cuts a text into.
+# About one token each.
 _PIECE = re.compile(r"[A-Za-z]{1,3}|\S")
 _SENTENCES = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？؟।])\s*|\n")
 _PARAGRAPHS = re.compile(r"\n\s*\n")
 _QUESTION_MARK = re.compile(r"[?？؟]\W*$")
 _LETTERS = re.compile(r"[^\W\d_]")
-# Seconds that the answer about missing vectors is cached, at least, and in multiples of the time it took to find out.
-# While vectors are missing and the check is quick it is not cached, so that the end of a re-embedding shows at once.
+# How long the check for missing vectors is cached: at least these seconds, and this multiple of its duration. While
+# vectors are missing and the check is fast it is not cached, so that the end of a re-embedding is seen at once.
 _CHECKED_FOR, _CHECKED_FOR_TIMES, _QUICK_CHECK = 60.0, 100, 0.005
 
 
 class QueryEmbedder:
-    """Embeds queries with a provider that may be down, and knows whether the store lacks vectors; thread-safe."""
+    """Embeds queries with a provider that may be down, and checks whether the store lacks vectors; thread-safe."""
 
     def __init__(self, embedder: EmbeddingProvider, storage: StorageBackend) -> None:
         self._embedder = embedder
@@ -41,17 +41,17 @@ class QueryEmbedder:
         self._check_again_at = -float("inf")
 
     def vector(self, query: str) -> tuple[Vector | None, list[str]]:
-        """The vector, or the problem."""
+        """The vector, or the problem of embedding."""
         patient = time.monotonic() - self._failed_at >= TUNING.embedding_failure_period
         try:
             with deadline(TUNING.embedding_timeout if patient else TUNING.embedding_timeout_after_failure):
                 vector = Vector(self._embedder.encode(embedded_beginning(query)))
             if len(vector) != self._storage.embedding_dim:
-                raise EmbeddingError(f"it gave {len(vector)} numbers instead of {self._storage.embedding_dim}")
+                raise EmbeddingError(f"it returned {len(vector)} numbers instead of {self._storage.embedding_dim}")
             if not any(vector):
-                raise EmbeddingError("it gave nothing but zeros")
+                raise EmbeddingError("it returned a zero vector")
         except Exception as exc:  # noqa: BLE001 - the provider may be a user's own
-            # Failing within the short timeout says nothing about a slow provider.
+            # A failure within the short timeout does not mean that the provider is down; it may be slow.
             self._failed_at = time.monotonic() if patient else self._failed_at
             _log.warning("the query was not embedded", extra={"error": repr(exc)})
             return None, [f"the embedding provider {self._embedder.model} is down ({str(exc) or type(exc).__name__})"]
@@ -59,7 +59,7 @@ class QueryEmbedder:
         return vector, []
 
     def missing_vectors(self) -> str:
-        """What to report while the store is being re-embedded, empty where all vectors are of its model."""
+        """A report while vectors of the current model are missing; empty otherwise."""
         started = time.monotonic()
         if started >= self._check_again_at:
             model = self._storage.embedding_model
@@ -82,7 +82,9 @@ class QueryEmbedder:
 
 
 def embedded_beginning(query: str) -> str:
-    """The part of a query that is embedded: some five thousand letters of English, two thousand other characters."""
+    """The beginning of a query that is embedded: about five thousand characters of English, or two thousand of other
+    scripts.
+    """
     if len(query) <= TUNING.embedded_pieces:
         return query
     rest = next(islice(_PIECE.finditer(query), TUNING.embedded_pieces, None), None)
@@ -92,7 +94,7 @@ def embedded_beginning(query: str) -> str:
 def question_of(task: str) -> str | None:
     """The question at the beginning or end of a long task, such as one with a log or a document pasted into it.
 
-    Of both ends the one with a question mark is taken, both if neither has one. None for a short task.
+    The end with a question mark is used, or both ends if neither has one; None for a short task.
     """
     text = task.strip()
     if len(text) <= TUNING.long_task:
@@ -110,7 +112,7 @@ def _short(text: str) -> str:
     return text if len(text) <= TUNING.question_length else ""
 
 
-# A request for advice names its topic in other words than what was said before: meaning counts more than words.
+# A request for advice uses other words than earlier statements, so the cosine counts more than words.
 _ADVICE = re.compile(
     r"\b(?:any (?:\w+ )?(?:tip|advice|suggestion|recommendation|idea|thought)s?"
     r"|(?:can|could|would|will) you (?:please )?(?:recommend|suggest|advise)"
@@ -118,7 +120,7 @@ _ADVICE = re.compile(
     r"|should i|a good idea)\b",
     re.IGNORECASE,
 )
-# A query for what the assistant said before is answered by its answers, which are long.
+# A query about an earlier answer of the assistant matches its answers, which are long.
 _EARLIER_ANSWER = re.compile(
     r"\b(?:remind me|(?:did|had|have) you"
     r"|you(?:'ve| have| had| were)? (?:\w+ed|told|said|gave|given|wrote|written|made|found|taught|showed|shown|sent)"
@@ -139,7 +141,7 @@ monday tuesday wednesday thursday friday saturday sunday
 """
 _TIME_TERMS = frozenset(_TIME_WORDS.split())
 _SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
-# A question about oneself is a statement as well: "I have a cough, what can I take?"
+# A question about oneself may contain a statement: "I have a cough, what can I take?"
 _FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|us|our)\b", re.IGNORECASE)
 _CHARACTERS_READ = 2_000
 
@@ -152,7 +154,7 @@ def asks_advice(query: str) -> bool:
 
 @lru_cache(maxsize=16)
 def asks_for_earlier_answer(query: str) -> bool:
-    """Whether a query asks for what was answered before."""
+    """Whether a query asks about an earlier answer."""
     return _EARLIER_ANSWER.search(query[:_CHARACTERS_READ]) is not None
 
 
@@ -165,7 +167,7 @@ def asks_when(query: str) -> bool:
 def answer_features(
     text: str, terms: frozenset[str], own: Mapping[str, float], *, wants_time: bool
 ) -> dict[str, float]:
-    """The features of a text as an answer: the part of its `own` score that only asks, and whether it tells a time."""
+    """The features of a text as an answer: the part of its `own` score in questions, and whether it has a time."""
     features: dict[str, float] = {}
     if "?" in text and len(text) <= _CHARACTERS_READ:
         sentences = _SENTENCE.findall(text)

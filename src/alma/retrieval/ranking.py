@@ -1,4 +1,4 @@
-"""Ranking: the best candidates are read, assessed, scored, reranked, deduplicated and packed, kind by kind."""
+"""Ranking: read the best candidates, and assess, score, rerank, deduplicate and pack them, kind by kind."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from alma.retrieval.tuning import TUNING
 from alma.storage.base import Transaction
 from alma.storage.ranking import idf
 
-_IRRELEVANT = "it has too little to do with the task: its relevance of {:.2f} is below {:g}"
-_WEAK = f"{_IRRELEVANT}, and what is weak was not asked for"
+_IRRELEVANT = "its relevance to the task of {:.2f} is below {:g}"
+_WEAK = f"{_IRRELEVANT}, and weak memories were not requested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +44,10 @@ class Ranker:
     min_score: float
 
     def rank(self, pool: CandidatePool, targets: Sequence[Target], query: Query) -> Results:
-        """The best of each kind, with what every slice includes."""
+        """The best of each kind, with preferences and instructions, which are always included."""
         results = Results(targets)
         for record_id in pool.outside_time:
-            results.drop(record_id, "time", "it is not of the time that is asked for")
+            results.drop(record_id, "time", "it is outside of the time range of the query")
         most = records_read(self.request.top_k, pool)
         best = self._best_candidates(pool, most, results)
         queries = {cls: self._weighted(query, cls, found[0].target, pool) for cls, found in best.items()}
@@ -74,13 +74,13 @@ class Ranker:
         """The candidates that are read, by kind."""
         best: dict[type[Record], Sequence[Candidate]] = {}
         least = self.request.min_similarity
-        behind = DropReason("rank", "{:,} others resemble the task more", (most,))
+        behind = DropReason("rank", "{:,} others are more similar to the task", (most,))
         for cls in self.request.kinds:
             candidates = pool.of(cls)
             if least is not None:
                 for each in candidates:
                     if each.cosine is None or each.cosine < least:
-                        results.drop(each.id, "similarity", "its meaning is less similar than {:g}", least)
+                        results.drop(each.id, "similarity", "its cosine is below {:g}", least)
                 candidates = [each for each in candidates if each.cosine is not None and each.cosine >= least]
             for each in candidates[most:]:
                 results.dropped.setdefault(each.id, behind)
@@ -91,7 +91,7 @@ class Ranker:
     def _weighted(self, query: Query, cls: type[Record], target: Target, pool: CandidatePool) -> Query:
         """The query with the weights of its words among the records of a kind."""
         if not pool.has_words:
-            # Without full-text search no word is known to be rarer than another.
+            # Without full-text search, the frequencies of words are unknown.
             records = self.tx.size(cls, target.scope, target.where)
             return replace(query, weights=dict.fromkeys(query.terms, 1.0), records=records, known=query.terms)
         terms = query.terms.union(query.compounds)
@@ -109,13 +109,12 @@ class Ranker:
             records.update((str(record.key), record) for record in found)
         for candidate in candidates:
             if candidate.id not in records:
-                results.drop(candidate.id, "scope", "it is gone, expired or no longer visible here")
+                results.drop(candidate.id, "scope", "it is deleted, expired or no longer visible here")
         return query.matches([(each, records[each.id]) for each in candidates if each.id in records])
 
     def _relevant(self, cls: type[Record], matches: Sequence[Match], results: Results) -> list[ScoredRecord]:
-        """The scores of the matches that are relevant enough.
-
-        A search returns its best in any case. Lessons tell what to do: none is better than weak ones alone.
+        """The scores of the matches that are relevant enough. A search always returns its best. Weak lessons are
+        dropped if there is no strong one, because following them is worse than having none.
         """
         strong, weak = self.relevance.strong, self.relevance.weak
         least = 0.0
@@ -132,9 +131,9 @@ class Ranker:
         return kept
 
     def _ordered(self, scored: Sequence[ScoredRecord], query: Query, results: Results) -> list[ScoredRecord]:
-        """Newer facts first, each text once, what is no longer true behind what is, and of these the best."""
+        """Put newer facts first, deduplicate, put superseded facts last, and keep the best."""
         now = self.request.now
-        # Of a past time range, what became known later does not count as a newer version.
+        # For a past time range, facts that became known later are not newer versions.
         spans = () if self.scorer.window is None else self.scorer.window.spans
         as_of = min(now, max((end for _, end in spans), default=now))
         statements = statements_of(sorted(scored, key=best_first), query.terms, as_of)
@@ -162,7 +161,7 @@ NEWEST: dict[type[Record], str] = {
     Outcome: "timestamp",
     Memory: "created_at",
 }
-"""The field by which the records of each kind are newest first."""
+"""The time field by which records of each kind are sorted, newest first."""
 
 
 def add_always_included(tx: Transaction, results: Results, scorer: Scorer) -> None:
@@ -180,7 +179,7 @@ def add_always_included(tx: Transaction, results: Results, scorer: Scorer) -> No
         kept = deduplicated(items, statements_of(items, frozenset(), request.now), results.dropped)
         items[:] = _current_first(tx, kept, results, scorer)
         for scored in items[most:]:
-            results.drop(scored.key, "rank", "{:,} others are handed over by rule", most)
+            results.drop(scored.key, "rank", "{:,} others are included by rule", most)
         del items[most:]
         for scored in items:
             scored.strength = "strong"
@@ -190,7 +189,7 @@ def add_always_included(tx: Transaction, results: Results, scorer: Scorer) -> No
 def instructions_in_force(
     tx: Transaction, records: Sequence[Record], targets: Sequence[Target], now: datetime
 ) -> list[Record]:
-    """The instructions that hold now and are not superseded."""
+    """The instructions that are valid now and not superseded."""
     over = _superseded(tx, records, targets)
     return [record for record in records if str(record.key) not in over and holds(record, now)]
 
@@ -213,7 +212,7 @@ def _age(record: Record) -> float:
 def _current_first(
     tx: Transaction, items: Sequence[ScoredRecord], results: Results, scorer: Scorer
 ) -> list[ScoredRecord]:
-    """The same in their order, what is no longer true behind what replaced it."""
+    """The same, with superseded memories after those that replaced them."""
     for scored in items:
         scored.notes = ()
     current = current_first(
@@ -235,7 +234,7 @@ def _separate_instructions(tx: Transaction, results: Results, request: SearchReq
 def _in_force(
     tx: Transaction, items: Sequence[ScoredRecord], results: Results, request: SearchRequest
 ) -> list[ScoredRecord]:
-    """The items that hold now and are not superseded; the others are dropped."""
+    """The items that are valid now and not superseded; the others are dropped."""
     over = _superseded(tx, [scored.record for scored in items], results.targets)
     kept: list[ScoredRecord] = []
     for scored in items:
@@ -244,7 +243,7 @@ def _in_force(
         elif holds(scored.record, request.now):
             kept.append(scored)
         else:
-            results.dropped[scored.key] = DropReason("rule", "it does not hold at this time")
+            results.dropped[scored.key] = DropReason("rule", "it is not valid at this time")
             begins = holds_from(scored.record, request.now)
             results.changes_at = min(filter(None, (results.changes_at, begins)), default=None)
     return kept

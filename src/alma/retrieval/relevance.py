@@ -1,4 +1,4 @@
-"""Relevance: the features of the records that were read, and the probability that each has to do with the query.
+"""Relevance: the features of the records that were read, and the probability that each is relevant to the query.
 
 The probability is calibrated, by a logistic model of the features.
 The weights are in `weights.json`; `bench/relevance.py` fits them and validates them on data sets that it leaves out.
@@ -32,8 +32,8 @@ _LATIN = re.compile("[A-Za-z]")
 class Match:
     """A candidate with its record: the cosine, the share of the query's words it has, and all its terms.
 
-    `in_passage` is the share of the words within one passage. Meaning does not count for an `unreadable` text, whose
-    script the model does not know. `relevance` is the probability that it has to do with the query.
+    `in_passage` is the share of the words within one passage. The cosine is ignored for an `unreadable` text, whose
+    script the model does not know. `relevance` is the probability that it is relevant.
     """
 
     candidate: Candidate
@@ -47,7 +47,7 @@ class Match:
 
     @property
     def has_vector(self) -> bool:
-        """Whether it was compared by meaning."""
+        """Whether its vector was compared."""
         return self.candidate.cosine is not None and not self.unreadable
 
     @property
@@ -58,10 +58,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What records are compared with: the vector, the terms and the weight of each term among all records of a kind.
+    """The features of a query: the vector, the terms, and the weight of each term among all records of a kind.
 
-    `known` are the terms that any record has, `compounds` words that stand for several terms. `reads` says whether the
-    model knows the script of a text; it is None where the query itself is not `understood`. `learned` says whether the
+    `known` are the terms that any record has, `compounds` are words that replace several terms. `reads` checks whether
+    the model knows the script of a text; it is None if the query itself is not `understood`. `learned` means that the
     model was trained on the language of the query.
     """
 
@@ -92,7 +92,7 @@ class Query:
         full = sum(self.weights.values())
         if not full:
             return 1.0
-        # In a script that the model does not know, function words cannot be told from others.
+        # In a script that the model does not know, function words are not recognized.
         return 1.0 - sum(self.weights[word] for word in self.known) / full if self.understood else 0.0
 
     def _match(self, candidate: Candidate, record: Record, full: float, known: float) -> Match:
@@ -105,19 +105,19 @@ class Query:
             terms = terms.union(*(parts for whole, parts in self.compounds.items() if whole in terms))
         shared = self.terms & terms
         weight = sum(map(self.weights.__getitem__, shared))
-        # By words alone, a word that no record has tells nothing about this one.
+        # With words alone, a word that no record has is no evidence about this one.
         total = full if candidate.cosine is not None else known
         share = weight / total if total else 0.0
         scattered = full and len(shared) > 1 and len(text) > TUNING.statement_length
         in_passage = best_passage(words, self.weights) / full if scattered else weight / full if full else 0.0
-        # Nearly every readable text is seen to be one at once.
+        # A fast path for most texts.
         unreadable = self.reads is not None and not text.isascii() and not _is_readable(text, self.reads)
         meaning = 0.0 if unreadable else max(0.0, candidate.cosine or 0.0)
         return Match(candidate, record, meaning, share, terms, in_passage, unreadable)
 
 
 def concision(length: int) -> float:
-    """How much of its similarity counts for a text of this length: long texts also match by accident."""
+    """The factor of the similarity for a text of this length: long texts match more often by accident."""
     shortest, longest = TUNING.statement_length, TUNING.long_text
     return 1.0 if length <= shortest else float((shortest / min(length, longest)) ** TUNING.length_exponent)
 
@@ -141,7 +141,7 @@ def best_passage(words: Sequence[str], weight_of: Mapping[str, float]) -> float:
 
 
 def _compare(vector: Vector, found: Iterable[tuple[Candidate, Record]]) -> None:
-    """Set the cosine of the candidates that only words have found."""
+    """Compute the cosine of the candidates that were found by words only."""
     unknown = [
         (candidate, own.to_bytes())
         for candidate, record in found
@@ -159,12 +159,12 @@ def _is_readable(text: str, reads: Callable[[str], bool]) -> bool:
 
 
 def _subtract_usual_cosine(matches: Iterable[Match]) -> None:
-    """Of texts in a language that the model was not trained on, count how far the cosine exceeds the usual one."""
+    """For languages that the model was not trained on, use the excess of the cosine over the usual one."""
     characters = TUNING.characters_of_language
     foreign = [each for each in matches if each.has_vector and not is_english(each.record.text()[:characters])]
     known = sorted(each.meaning for each in foreign)
     usual = known[len(known) // 2] if known else 0.0
-    # A few texts say little about the usual cosine: the prior counts as much as some of them.
+    # A prior for the usual cosine, because a few texts say little about it.
     prior, count = TUNING.foreign_cosine, TUNING.foreign_cosine_count
     usual = min(TUNING.highest_foreign_cosine, (count * prior + len(known) * usual) / (count + len(known)))
     for each in foreign:
@@ -186,7 +186,7 @@ alone is compared. Of all of its kind: the best cosine and share that were read,
 has, and the logarithm of the number of records."""
 
 LESSONS: Final = (Heuristic, Outcome)
-"""The kinds that tell what to do: unless one of them is strong, the weak ones are returned only on request."""
+"""The kinds of lessons: unless one of them is strong, weak ones are returned only on request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,15 +215,15 @@ class RelevanceModel:
     weak: float
 
     def assess(self, matches: Sequence[Match], query: Query) -> None:
-        """Set the relevance of all memories of one kind that were read."""
+        """Compute the relevance of all memories of one kind that were read."""
         for each, features in zip(matches, features_of(matches, query), strict=True):
             if each.has_vector and query.understood:
                 each.relevance = self.with_vectors.probability(features)
-            # In a language that the model was not trained on, words tell as much as without vectors.
+            # In a language that the model was not trained on, words count as much as without vectors.
             if not (each.has_vector and query.understood and query.learned) and each.words > 0:
                 each.relevance = max(each.relevance, self.words_only.probability(features))
-        # The context of a strong memory is at least weak. Where a time range is all that is asked for, what is of that
-        # time is the answer.
+        # The context of a strong memory is at least weak. If the query asks only for a time range, every memory of that
+        # time is relevant.
         any_strong = any(each.relevance >= self.strong for each in matches)
         for each in matches:
             if "time" in each.candidate.found_by:
@@ -232,13 +232,15 @@ class RelevanceModel:
                 each.relevance = max(each.relevance, self.weak)
 
     def strength(self, match: Match) -> Strength:
-        """Whether a memory is strong or weak; a warning needs less, because reading it in vain costs one line."""
+        """Whether a memory is strong or weak; the threshold of warnings is lower, because a false positive costs only
+        one line.
+        """
         least = self.weak if isinstance(match.record, AntiPattern) else self.strong
         return "strong" if match.relevance >= least else "weak"
 
 
 def add_evidence(lessons: Iterable[Match], outcomes: Iterable[Match]) -> None:
-    """Let rules and warnings be as relevant as the best outcome that is evidence for them."""
+    """Raise the relevance of rules and warnings to that of the best outcome that is evidence for them."""
     known = [(each.record, each.relevance) for each in outcomes if isinstance(each.record, Outcome)]
     for lesson in lessons:
         if isinstance(lesson.record, Heuristic | AntiPattern):
@@ -253,7 +255,7 @@ def default_relevance() -> RelevanceModel:
 
 
 def relevance_from(document: Mapping[str, Any]) -> RelevanceModel:
-    """The model that a document of weights describes."""
+    """The model with the weights of a JSON document."""
 
     def weights(name: str) -> Weights:
         values: dict[str, float] = {**document[name]}
@@ -263,7 +265,7 @@ def relevance_from(document: Mapping[str, Any]) -> RelevanceModel:
 
 
 def features_of(matches: Sequence[Match], query: Query) -> list[dict[str, float]]:
-    """The features of all memories of one kind that were read, by name."""
+    """The features of all memories of one kind, by name."""
     store_size = math.log(max(query.records, TUNING.fewest_records) / TUNING.fewest_records)
     of_all = {
         "best_meaning": max((each.meaning for each in matches), default=0.0),

@@ -1,4 +1,4 @@
-"""The request, checked, and its targets: which kinds of memory it may see, in which scopes."""
+"""The validated request and its targets: the kinds of memory it may see, and their scopes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _MOST_ITEMS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchRequest:
-    """A query, wherever it is searched for.
+    """A query with the options that retrieval and search share.
 
     Memories with a cosine below `min_similarity` are left out, and so are duplicates unless `keep_duplicates`.
     Full-text search or the index is not used again once its error is known.
@@ -73,12 +73,12 @@ class Target:
 
 
 def checked_query(query: object) -> str:
-    """The query, with characters that no stored text can have replaced by spaces."""
+    """The query, with characters that stored texts cannot have replaced by spaces."""
     readable = _UNREADABLE.sub(" ", query) if isinstance(query, str) else ""
     if len(readable) > _LONGEST_QUERY:
         readable = readable.lstrip()[:_LONGEST_QUERY]
     if not readable.strip():
-        raise ValidationError("retrieve", "query", query, "must be a text that says what the task is")
+        raise ValidationError("retrieve", "query", query, "must be a text that describes the task")
     return readable
 
 
@@ -141,7 +141,7 @@ def _memory_targets(request: RetrievalRequest) -> list[Target]:
 
 @lru_cache(maxsize=256)
 def applies_to(user_id: str | None) -> Predicate:
-    """Instructions that apply to a user: a user's global memories are not for others."""
+    """Instructions that apply to a user: global memories of other users do not."""
     parts: list[Predicate] = [Compare("layer_global", "eq", False), Missing("user_id")]
     if user_id is not None:
         parts.append(Compare("user_id", "eq", user_id))

@@ -34,7 +34,7 @@ MOMENTS: Mapping[type[Record], tuple[str, ...]] = {
     Outcome: ("timestamp",),
     Memory: ("event_time", "created_at"),
 }
-"""The fields that say when a record was true or last confirmed, in the order of preference."""
+"""The fields with the time when a record was true or last confirmed, in the order of preference."""
 
 UNKNOWN = 0.5
 """The value of a factor that a kind does not have."""
@@ -65,7 +65,7 @@ MEMORY_WEIGHTS = ScoringWeights(similarity=0.9, recency=0.02, success=0.0, confi
 class ScoredRecord:
     """A record that was read, with the terms of its score.
 
-    `relevance` is None and the strength strong for what is included whatever the query is. `words` are the terms of its
+    For memories that are always included, `relevance` is None and the strength is strong. `words` are the terms of its
     text.
     """
 
@@ -87,7 +87,7 @@ class ScoredRecord:
         return sum(self.terms.values())
 
     def explanation(self) -> Explanation:
-        """The terms of the score, and what is to be known of the memory."""
+        """The terms of the score, and notes about the memory."""
         return Explanation(
             self.record.spec.kind,
             self.key,
@@ -103,7 +103,7 @@ class ScoredRecord:
 
 @dataclass(frozen=True, slots=True)
 class Scorer:
-    """Scores records for one request; of a time range in the query it takes the recency of lessons."""
+    """Scores records for one request; with a time range in the query, recency of lessons is relative to that range."""
 
     request: SearchRequest
     weights: ScoringWeights
@@ -182,12 +182,12 @@ def evidence_factors(record: Any, now: datetime, half_life_days: float) -> tuple
             seen = record.occurrence_count
             success = min(1.0, record.success_count / seen) if seen else UNKNOWN
             belief = belief_today(record, now, half_life_days)
-            # Three of three may be luck, and long ago: the lower bound of today counts.
+            # Three of three may be luck, or old: use the lower bound of today.
             return success, record.confidence if belief is None else belief.lower_bound, UNKNOWN
         case Outcome():
             return float(record.success), UNKNOWN, UNKNOWN
         case AntiPattern():
-            # A mistake that was made more often is known better.
+            # More occurrences of a mistake are more evidence.
             return UNKNOWN, record.occurrence_count / (record.occurrence_count + 1), UNKNOWN
         case UserPreference() | DomainKnowledge():
             return UNKNOWN, record.confidence, UNKNOWN

@@ -1,4 +1,4 @@
-"""Search by one source alone: by the cosine, by words, or the newest where nothing can be searched."""
+"""Search by a single source: the cosine, words, or the newest memories if nothing can be searched."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def search_by_meaning(
     """The nearest general memories, each with its cosine as the score."""
     least = -1.0 if request.min_similarity is None else request.min_similarity
     most = request.top_k + TUNING.looked_behind
-    farther = Dropped("similarity", f"others are nearer in meaning, or its cosine is below {least:g}")
+    farther = Dropped("similarity", f"others have a higher cosine, or its cosine is below {least:g}")
     with storage.snapshot() as tx:
         found = {
             target: {
@@ -46,7 +46,7 @@ def search_by_meaning(
 def search_by_words(storage: StorageBackend, targets: Sequence[Target], request: SearchRequest) -> MemorySlice:
     """The general memories that share words with the query, each with its BM25 as the score."""
     most = request.top_k + TUNING.looked_behind
-    fewer = Dropped("words", "it shares no word with the question, or others match it better")
+    fewer = Dropped("words", "it shares no word with the query, or others match it better")
     with storage.snapshot() as tx:
         found = {
             target: dict(tx.matching_ids(Memory, request.query, target.scope, target.where, most)) for target in targets
@@ -91,7 +91,7 @@ def _best(
     source: str,
     why_not: WhyNot,
 ) -> MemorySlice:
-    """The best of all targets, as far as the snapshot shows them."""
+    """The best of all targets that are visible in the snapshot."""
     scored: dict[str, ScoredRecord] = {}
     for target, scores in found.items():
         for memory in tx.find(Memory, target.scope, And(target.where, In("id", list(scores)))):

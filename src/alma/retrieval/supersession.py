@@ -1,4 +1,4 @@
-"""Supersession: a memory that is superseded, contradicted or out of its validity comes behind what holds now."""
+"""Supersession: rank memories that are superseded, contradicted or not valid now after those that hold."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from alma.text.tokens import terms
 
 Edge = MemoryRelationship | FactRelationship
 SUPERSEDED, CONTRADICTED = "superseded", "contradicted"
-"""How the note on a memory begins that another one supersedes or contradicts."""
+"""The beginning of the note on a superseded or contradicted memory."""
 
 EDGES: Mapping[type[Record], type[MemoryRelationship] | type[FactRelationship]] = {
     Memory: MemoryRelationship,
     DomainKnowledge: FactRelationship,
     UserPreference: FactRelationship,
 }
-"""The kind of relationship for each kind of memory that has some."""
+"""The relationship kind for each memory kind."""
 
 _LONGEST_CHAIN = 16
 _MOST_EDGES = 1_000
 _CHARACTERS_SHOWN = 120
 _AHEAD = 1e-6
-# What does not hold keeps its order, but is older than everything that does.
+# Memories that are not valid keep their order, but count as older than all valid ones.
 _AGES = 1_000
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(slots=True)
 class Relations:
-    """What supersedes each memory, over any number of steps, and what contradicts it."""
+    """The memories that supersede each memory, transitively, and those that contradict it."""
 
     successors: dict[str, set[str]] = field(default_factory=dict)
     contradictions: dict[str, set[str]] = field(default_factory=dict)
 
 
 def relations_of(tx: Transaction, cls: type[Record], ids: Iterable[str]) -> Relations:
-    """What supersedes and what contradicts these memories, visible or not; most stores have no relationships."""
+    """The relations that supersede or contradict these memories, visible or not; most stores have none."""
     found = Relations()
     if cls not in EDGES or not tx.values(EDGES[cls], ("id",), Scope.everywhere(), limit=1):
         return found
@@ -72,7 +72,7 @@ def relations_of(tx: Transaction, cls: type[Record], ids: Iterable[str]) -> Rela
 
 
 def successors_of(tx: Transaction, ids: Sequence[str]) -> Mapping[str, set[str]]:
-    """What supersedes these general memories, directly or over others."""
+    """The memories that supersede these general memories, transitively."""
     return relations_of(tx, Memory, ids).successors
 
 
@@ -83,10 +83,9 @@ def current_first(
     scored: Callable[[Record, Sequence[str]], ScoredRecord],
     now: datetime,
 ) -> list[ScoredRecord]:
-    """Memories of one kind, what is no longer true with a note and a lower score than what replaced it.
-
-    What supersedes or contradicts one of them and was not found is added; `scored` makes it an item. What becomes true
-    only after `now` replaces nothing yet.
+    """Memories of one kind; superseded ones get a note and a lower score than those that replaced them. Superseding or
+    contradicting memories that were not found are added, as items made by `scored`. A memory that becomes valid after
+    `now` does not supersede yet.
     """
     placed = list(items)
     if not placed:
@@ -105,7 +104,7 @@ def current_first(
                 by_key[new.key] = scored(new, (f"{_how(relations, old, new)[1]} {old.key}",))
                 by_key[new.key].strength = "weak"
                 placed.append(by_key[new.key])
-            # Where the old version is shown, the new one is shown as well.
+            # If the old version is shown, the new one is shown as well.
             if old.strength == "strong":
                 by_key[new.key].strength = "strong"
         if newer:
@@ -121,7 +120,7 @@ def holds(record: Record, now: datetime) -> bool:
 
 
 def holds_from(record: Record, now: datetime) -> datetime | None:
-    """When the validity of a memory begins, if that is still to come."""
+    """The start of the validity period of a memory, if it is in the future."""
     start: datetime | None = getattr(record, "valid_from", None)
     return start if start is not None and start > now else None
 
@@ -140,13 +139,13 @@ def validity_notes(record: Record, now: datetime) -> tuple[str, ...]:
 
 
 def known_since(record: Record, now: datetime) -> datetime | None:
-    """Since when a memory is known; what does not hold counts as older than anything that does."""
+    """The time since which a memory is known; memories that are not valid count as older than all valid ones."""
     moment = moment_of(record)
     return moment if moment is None or holds(record, now) else EARLIEST + (moment - EARLIEST) / _AGES
 
 
 def _true_by_now(relations: Relations, known: Mapping[str, Record], now: datetime) -> Relations:
-    """The relations to visible memories that are true by now."""
+    """The relations to visible memories that are valid by now."""
     true = {key for key, record in known.items() if _begins(record, now) <= now}
     return Relations(
         {old: later & true for old, later in relations.successors.items() if later & true},
@@ -155,20 +154,20 @@ def _true_by_now(relations: Relations, known: Mapping[str, Record], now: datetim
 
 
 def _begins(record: Record, now: datetime) -> datetime:
-    """When a memory becomes true, as far as it says so; when it was stored tells nothing."""
+    """The stated time when a memory becomes true; its creation time does not count."""
     begins = getattr(record, "valid_from", None) or getattr(record, "event_time", None)
     return now if begins is None else begins
 
 
 def true_from(record: Record) -> datetime:
-    """From when on a memory is true, as far as it says so."""
+    """The stated time since which a memory is true, or None."""
     return record.true_from if isinstance(record, Memory) else _age(record)
 
 
 def _later_than(
     old: ScoredRecord, relations: Relations, by_key: Mapping[str, ScoredRecord], others: Mapping[str, Record]
 ) -> list[Record]:
-    """What supersedes a memory, and what contradicts it and is newer."""
+    """The memories that supersede a memory, and newer ones that contradict it."""
     known = {key: item.record for key, item in by_key.items()} | dict(others)
     later = [known[key] for key in sorted(relations.successors.get(old.key, ())) if key in known]
     denied = [known[key] for key in sorted(relations.contradictions.get(old.key, ())) if key in known]
@@ -215,7 +214,7 @@ def stated(record: Record) -> str:
 
 
 def _note_contradicting(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> None:
-    """Let the newer of two contradicting memories name the older one."""
+    """Add a note about the older one of two contradicting memories to the newer one."""
     for key, others in relations.contradictions.items():
         if key in by_key:
             item = by_key[key]
@@ -225,7 +224,7 @@ def _note_contradicting(relations: Relations, by_key: Mapping[str, ScoredRecord]
 
 
 def _put_in_order(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> None:
-    """Let what is true score above what no longer is; a chain is put in order from its end."""
+    """Raise the scores of valid memories above those that they superseded; chains are processed from their end."""
     pairs = _pairs(relations, by_key)
     for _ in range(_LONGEST_CHAIN):
         changed = [_lifted(by_key[old], by_key[new]) for old, new in pairs]
@@ -242,7 +241,7 @@ def _pairs(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[tup
 
 
 def _lifted(old: ScoredRecord, new: ScoredRecord) -> bool:
-    """Let the new version score above the old one, unless only the old one is of the time range of the query."""
+    """Raise the score of the new version above the old one, unless only the old one is in the time range of the query."""
     gap = old.score - new.score
     if gap < 0 or old.terms.get("time", 0.0) > new.terms.get("time", 0.0):
         return False
@@ -273,8 +272,8 @@ def _all_after(old: str, direct: Mapping[str, Iterable[str]]) -> set[str]:
     return found
 
 
-# Two facts are about the same thing if they match the query by the same words, share this much of their text, and begin
-# with so many equal words.
+# Two facts have the same subject if they match the query by the same words, share this part of their text, and begin
+# with this many equal words.
 _SAME_MATCH, _SAME_TEXT, _SAME_BEGINNING = 0.95, 0.4, 2
 
 
@@ -282,8 +281,8 @@ _SAME_MATCH, _SAME_TEXT, _SAME_BEGINNING = 0.95, 0.4, 2
 class Statement:
     """A scored record with a short text, as it is compared with others.
 
-    `matched` are its terms that the query has. `voice` is the title or speaker that the text is shown under, `result`
-    whether an outcome succeeded.
+    `matched` are its terms that the query has. `voice` is the title or speaker of the text, `result` whether an outcome
+    succeeded.
     """
 
     scored: ScoredRecord
@@ -304,10 +303,9 @@ def statements_of(items: Iterable[ScoredRecord], query_terms: frozenset[str], as
 
 
 def newest_first(statements: Iterable[Statement], weight_of: Mapping[str, float], query: str) -> None:
-    """Let a newer version of a fact exchange its score with the older one, if that is ahead.
-
-    Only words are compared: facts that were never judged against each other, such as thousands imported at once, mostly
-    follow one template. `weight_of` are the weights of the query's words.
+    """Exchange the scores of a newer and an older version of a fact, if the older one is ahead. Only words are
+    compared, for facts that the judge has not compared, such as thousands of imported ones that follow a template.
+    `weight_of` has the weights of the query's words.
     """
     in_query = frozenset(word for word in query.strip(" ?!.").split() if not word.islower())
     by_owner: dict[str, list[tuple[datetime, str, Statement]]] = defaultdict(list)
@@ -335,7 +333,7 @@ def _is_new_version(
     after = min(_equal(zip(reversed(ours), reversed(theirs), strict=False)), shorter - before)
     if ours == theirs or before < _SAME_BEGINNING or before + after < _SAME_TEXT * longer:
         return False
-    # "Vitamin A is ..." stays before "vitamin C is ..." if A is asked about.
+    # "Vitamin A is ..." stays before "vitamin C is ..." in a query about vitamin A.
     replaced, by = older.text.split()[before : before + 1], newer.text.split()[before : before + 1]
     return not in_query.intersection(replaced).difference(by)
 
@@ -345,7 +343,7 @@ def _equal(pairs: Iterable[tuple[str, str]]) -> int:
 
 
 def _is_about_something_else(older: Statement, newer: Statement) -> bool:
-    """Whether only the older one is of the time range of the query, or its cosine is much higher."""
+    """Whether only the older one is in the time range of the query, or its cosine is much higher."""
     if older.scored.terms.get("time", 0.0) > newer.scored.terms.get("time", 0.0):
         return True
     near, far = older.scored.similarity, newer.scored.similarity

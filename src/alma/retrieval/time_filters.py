@@ -1,4 +1,5 @@
-"""Time ranges in queries: memories of that time score higher, or are the only ones, where nothing else is asked for."""
+"""Time ranges in queries: memories of that time score higher, or are the only results if the query asks for nothing
+else."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ _ASKS = re.compile(
     r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab|geschah|passierte)|wat|qu['’](?:est-ce|a\w+)|qu[eé]|quoi|cosa|che)\b",
     re.IGNORECASE,
 )
-# Terms that name nothing a memory would have to name as well: "What happened yesterday?"
+# Terms without a topic that a memory could match: "What happened yesterday?"
 _SAYS_NOTHING = """
 happen occur go went took taken place done say said tell told talk discuss speak spoke mention see saw seen learn hear
 heard work thing anyth someth everyth event news new latest updat summari summar summaris recap show give given rememb
@@ -41,7 +42,7 @@ ist que passiert geschehen geschah gemacht getan entschieden beschlossen los war
 ocurrio cosa e successo fatto aconteceu fez fizemo gebeurd gedaan
 """
 _GENERAL = frozenset(_SAYS_NOTHING.split())
-# The same for the past only: what is to be finished today may have been said long ago.
+# The same for the past only: memories about things to finish today may be old.
 _SAYS_DONE = "decid decis progress accomplish achiev finish complet task miss status get got make made"
 _DONE = frozenset(_SAYS_DONE.split())
 
@@ -62,9 +63,8 @@ def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindo
 
 
 class TimeFilter(NamedTuple):
-    """The time range of a query, its event dated, and whether the query asks for whatever happened then (`alone`).
-
-    `named` is the range as the query says it: what lies before "the release", whenever that was.
+    """The time range of a query with its event dated, and whether the query asks for everything in that range
+    (`alone`). `named` is the range in the words of the query: before "the release", whenever that was.
     """
 
     window: TimeWindow | None = None
@@ -73,7 +73,7 @@ class TimeFilter(NamedTuple):
 
     @property
     def excludes_others(self) -> bool:
-        """Whether everything else is left out; not for "during" an event, which may have taken longer."""
+        """Whether all other memories are left out; not for "during" an event, whose length is unknown."""
         return self.alone and (self.named is None or self.named.side != "during")
 
     @property
@@ -82,7 +82,7 @@ class TimeFilter(NamedTuple):
 
 
 def time_filter(tx: Transaction, request: SearchRequest, targets: Iterable[Target]) -> TimeFilter:
-    """The time range of a request; these targets are searched for the date of an event it names."""
+    """The time range of a request; an event in it is dated by a search of these targets."""
     window = window_of(request)
     if window is None:
         return TimeFilter()
@@ -91,14 +91,14 @@ def time_filter(tx: Transaction, request: SearchRequest, targets: Iterable[Targe
         return TimeFilter(window, alone)
     dated = None if window.recurs else _dated(tx, window, targets, request.now)
     if dated is None:
-        # The query itself may say roughly when the event was.
+        # The query itself may give an approximate date of the event.
         return TimeFilter(window.unanchored(), named=window)
-    # A memory without all words of the event may date another one: that is no reason to leave out everything else.
+    # A memory without all words of the event may date another event, so other memories are not left out.
     return TimeFilter(dated.window, alone and dated.alone, window)
 
 
 def _names_nothing_else(query: str, window: TimeWindow) -> bool:
-    """Whether a query asks for whatever happened in a time range: "What did we do last week?" """
+    """Whether a query asks for everything in a time range: "What did we do last week?" """
     plain = normalized(query)
     if plain.strip(" ?!.") == window.phrase:
         return True
@@ -111,7 +111,7 @@ def _names_nothing_else(query: str, window: TimeWindow) -> bool:
 def propose_of_time(
     tx: Transaction, pool: CandidatePool, times: TimeFilter, targets: Iterable[Target], top_k: int
 ) -> None:
-    """Propose what happened in the time range, newest first, where that is all that is asked for."""
+    """Propose the memories of the time range, newest first, if the query asks for nothing else."""
     if times.window is None or not times.alone:
         return
     for target in targets:
@@ -145,7 +145,7 @@ def add_time(memories: Sequence[Candidate], moments: Mapping[str, datetime | Non
 
 
 def apply_time(tx: Transaction, pool: CandidatePool, request: SearchRequest, times: TimeFilter) -> None:
-    """Add the time feature to lessons and to mentions of the time, leave out the rest if only a time is asked for."""
+    """Add the time feature to lessons and to mentions of the time; drop the rest if the query asks only for a time."""
     if times.window is not None:
         for cls in request.kinds:
             if cls is not Memory:
@@ -167,7 +167,7 @@ def _add_to_lessons(tx: Transaction, lessons: Iterable[Candidate], times: TimeFi
 
 
 def _add_to_mentions(tx: Transaction, pool: CandidatePool, times: TimeFilter, now: datetime) -> None:
-    """A memory of another day that mentions the time range belongs to it: "we launch on 25 November"."""
+    """Add the time feature to memories of another day that mention the time range: "we launch on 25 November"."""
     others = [each for each in pool.of(Memory) if "time" not in each.terms][: TUNING.memories_of_a_time]
     known = {each.id: each for each in others}
     for target, ids in by_target(others).items():
@@ -192,7 +192,7 @@ def _mentions(content: str, moment: datetime, times: TimeFilter, now: datetime) 
 
 
 def _dated(tx: Transaction, window: TimeWindow, targets: Iterable[Target], now: datetime) -> TimeFilter | None:
-    """The range beside an event, and up to the one that ends it, as memories date them."""
+    """The range next to an event, or up to a second event, as dated by memories."""
     targets = sorted(targets, key=lambda target: target.cls is not Memory)
     begun = _event(tx, window, targets)
     ended = _event(tx, replace(window, anchor=window.then), targets) if window.then else None
@@ -206,16 +206,15 @@ def _dated(tx: Transaction, window: TimeWindow, targets: Iterable[Target], now: 
 
 
 class _Event(NamedTuple):
-    """When an event was, and whether the memory that says so has all its words."""
+    """The time of an event, and whether the memory that dates it has all its words."""
 
     moment: datetime
     is_sure: bool
 
 
 def _event(tx: Transaction, window: TimeWindow, targets: Iterable[Target]) -> _Event | None:
-    """The event of a time range, as the best matching memory dates it; a lesson must have all its words.
-
-    A memory that says what is to be done before the event is not the event.
+    """The event of a time range, dated by the best matching memory; a lesson must have all its words. A memory about
+    what to do before the event does not date it.
     """
     words = frozenset(query_terms(window.anchor or ""))
     for target in targets:

@@ -21,7 +21,7 @@ class Tuning:
     candidates_among_many: int = 80
     selective_candidates: int = 60
     candidates_per_result: int = 4
-    # Records read: at least this many, and so many for each result (decision 0016).
+    # Records read: at least this many, and this many for each result (decision 0016).
     records_read: int = 30
     records_read_among_many: int = 20
     records_read_per_result: int = 3
@@ -31,14 +31,14 @@ class Tuning:
     words_left_out: int = 3_000
     # BM25 counts fully from this share of the weight of a word that only one candidate has.
     telling_words: float = 0.3
-    # Texts of up to this many characters are statements; from `long_text` on length makes no more difference. What a
-    # long text loses was chosen on the pooled sessions of LongMemEval (decision 0013).
+    # Texts of up to this many characters are statements; from `long_text` on the penalty is constant. It was chosen on
+    # the pooled sessions of LongMemEval (decision 0013).
     statement_length: int = 300
     long_text: int = 2_400
     length_exponent: float = 0.35
     passage_words: int = 50
-    # Turns of a conversation: how much of a neighbour's score a turn gains, and what a long turn loses of that
-    # (decision 0013; five counted turns found two more of a thousand sessions than three).
+    # Turns of a conversation: the share of a neighbour's score that a turn gains, and the reduction for a long turn
+    # (decision 0013; counting five turns found two more of a thousand sessions than three).
     next_turn: float = 0.4
     second_next_turn: float = 0.2
     best_turn: float = 0.2
@@ -58,22 +58,22 @@ class Tuning:
     link_entries_among_many: int = 250
     linked_memories: int = 100
     related_sources: int = 10
-    # Time ranges: what is found of a range alone, and how many matches may date an event (decision 0015).
+    # Time ranges: the number of results for a range alone, and of matches that may date an event (decision 0015).
     memories_of_a_time: int = 30
     event_matches: int = 5
-    # A fact with a cosine lower by more than this is about something else and does not replace another one.
+    # A fact whose cosine is lower by more than this has another subject and does not replace another one.
     fact_distance: float = 0.2
     statements_compared: int = 40
     longest_statement: int = 2_000
-    # A retrieval repeats its search without duplicates this often, and looks for so many results beside them.
+    # The number of times a search is repeated without duplicates, and the number of results it looks for besides them.
     searches_beside_duplicates: int = 5
     results_beside_duplicates: int = 2
     duplicate_texts: int = 100
     # Preferences and standing instructions included in every slice; the budget of the prompt limits them further.
     always_included: int = 50
-    # A store of a few records says as little about chance as this many do (decision 0014).
+    # The minimum number of records assumed for chance matches, for small stores (decision 0014).
     fewest_records: int = 10
-    # Cosines in languages that the model was not trained on: their usual level, and what counts of a higher one.
+    # Cosines in languages that the model was not trained on: their usual level, and the factor for the excess.
     foreign_cosine: float = 0.4
     highest_foreign_cosine: float = 0.5
     foreign_cosine_count: int = 3
@@ -81,16 +81,16 @@ class Tuning:
     # Characters of a text that are read for its words, and for its language.
     characters_read: int = 20_000
     characters_of_language: int = 500
-    # Seconds to wait for the vector of a query, and for a while after that failed.
+    # Timeout for the vector of a query in seconds, and a shorter one for a while after a failure.
     embedding_timeout: float = 10.0
     embedding_timeout_after_failure: float = 1.0
     embedding_failure_period: float = 30.0
     # A model reads a few hundred tokens at once; each further page of a query takes about 0.1 seconds.
     embedded_pieces: int = 2_000
-    # A longer task may be a question with something pasted beside it; the question itself is at most this long.
+    # A longer task may be a question with pasted text; the question itself is at most this long.
     long_task: int = 400
     question_length: int = 300
-    # Results looked behind the last place for what superseded one of the others, in searches by one source.
+    # Additional results, after the last place, in which superseding memories are searched, in searches by one source.
     looked_behind: int = 20
 
 

@@ -1,4 +1,4 @@
-"""Writing memories: records get the vectors of their text before they are saved."""
+"""Write memories: embed the text of records before they are saved."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Embedded:
 def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Embedded]:
     """The records with vectors; one that already has a vector, or has no text, is unchanged.
 
-    Embedding is slow and is done before a transaction blocks other writers.
+    Embedding is slow, so it is done before the transaction, which blocks other writers.
     """
     wanting = {i: record.embedded_text() for i, record in enumerate(records) if _wants_vector(record)}
     encoded = dict(zip(wanting, embedder.encode_texts(wanting.values()), strict=True))
@@ -46,7 +46,7 @@ def embedded(embedder: EmbeddingProvider, records: Sequence[Record]) -> list[Emb
 
 
 def join_space(storage: StorageBackend, embedder: EmbeddingProvider) -> EmbeddingProvider:
-    """Name the model of a store that has none after the embedder's, and refuse an embedder of another model.
+    """Name the model of a store without one after the embedder, and reject an embedder of another model.
 
     Vectors of two models are never compared. Returns an `EmbeddingProvider`, even for an object that only has its
     methods.

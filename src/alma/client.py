@@ -173,7 +173,7 @@ def _error(code: str, message: str, details: Mapping[str, Any]) -> ALMAError:
         made = RefusedError(str(details.get("rule", "refused")), message)
     else:
         made = cls(message)
-    # The message of the service, which knew the value.
+    # The message of the service contains the value.
     made.args = (message,)
     return made
 

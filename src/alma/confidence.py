@@ -1,4 +1,4 @@
-"""Confidence: what to expect of a strategy before it is tried, from heuristics, outcomes and anti-patterns."""
+"""Confidence: estimate the success of a strategy before it is tried, from heuristics, outcomes and anti-patterns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["ConfidenceEngine", "ConfidenceSignal", "OpportunitySignal", "Recomme
 
 
 class RecommendationLevel(StrEnum):
-    """What to do with a strategy, from the best to the worst."""
+    """How strongly a strategy is recommended, from the best to the worst."""
 
     STRONG_YES = "strong_yes"
     YES = "yes"
@@ -32,7 +32,7 @@ class RecommendationLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RiskSignal:
-    """Something that speaks against a strategy: how much, why, and the memories that show it."""
+    """A reason against a strategy: its severity, explanation and evidence."""
 
     risk_type: str
     description: str
@@ -42,7 +42,7 @@ class RiskSignal:
 
 @dataclass(frozen=True, slots=True)
 class OpportunitySignal:
-    """Something that speaks for a strategy: how much, why, and the memories that show it."""
+    """A reason for a strategy: its strength, explanation and evidence."""
 
     opportunity_type: str
     description: str
@@ -52,9 +52,9 @@ class OpportunitySignal:
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceSignal:
-    """What to expect of a strategy in a context.
+    """The estimated success of a strategy in a context.
 
-    `confidence_score` is the share of successes to be expected; `lower_bound` and `upper_bound` say how sure that is.
+    `confidence_score` is the expected success rate, and `lower_bound` and `upper_bound` are its interval.
     """
 
     strategy: str
@@ -76,12 +76,12 @@ class ConfidenceSignal:
 
     @property
     def risk_signals(self) -> tuple[RiskSignal, ...]:
-        """The risks, by the name that users of alma-memory know."""
+        """The risks, under the name of alma-memory."""
         return self.risks
 
     @property
     def opportunity_signals(self) -> tuple[OpportunitySignal, ...]:
-        """The opportunities, by the name that users of alma-memory know."""
+        """The opportunities, under the name of alma-memory."""
         return self.opportunities
 
     @property
@@ -91,7 +91,7 @@ class ConfidenceSignal:
 
     @property
     def historical_success_rate(self) -> float | None:
-        """Which share of that succeeded; None where it was never tried."""
+        """The success rate; None if it was never tried."""
         return self.assessed.succeeded / self.assessed.tried if self.assessed.tried else None
 
     @property
@@ -125,28 +125,28 @@ _ONE_SOURCE = 0.3
 
 
 class ConfidenceEngine:
-    """Says what to expect of strategies, with the evidence for it; nothing is stored."""
+    """Estimates the success of strategies, with the evidence; nothing is stored."""
 
     def __init__(self, alma: ALMA) -> None:
         self._alma = checked_memory("confidence", alma)
 
     def assess_strategy(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
-        """What to expect of one strategy in this context."""
+        """Estimate the success of a strategy in this context."""
         return self._signals([strategy], context, agent)[0]
 
     def rank_strategies(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
-        """What to expect of several strategies, the most promising first."""
+        """Estimate the success of several strategies, the most promising first."""
         if isinstance(strategies, str) or not isinstance(strategies, Iterable) or not strategies:
             raise ValidationError("rank_strategies", "strategies", strategies, "must be a list of strategies")
         return sorted(self._signals(strategies, context, agent), key=lambda signal: -signal.confidence_score)
 
     def get_risks(self, context: str, agent: str) -> list[RiskSignal]:
-        """What is known to go wrong in this context, the worst first."""
+        """The known risks in this context, the most severe first."""
         found = self._known(context, agent)
         return sorted((_warning(each, agent) for each in found.anti_patterns), key=lambda risk: -risk.severity)
 
     def get_opportunities(self, context: str, agent: str) -> list[OpportunitySignal]:
-        """What is known to work in this context, the surest first."""
+        """The known opportunities in this context, the strongest first."""
         found = self._known(context, agent)
         return sorted(self._chances(found.heuristics, agent), key=lambda chance: -chance.strength)
 
@@ -161,7 +161,7 @@ class ConfidenceEngine:
         return self._alma.retrieve(checked_context(context), agent, top_k=_LOOKED_AT)
 
     def _near(self, context: str, agent: str) -> list[str]:
-        """The strategies that were tried on tasks like this one, by what `recommend` goes by."""
+        """The strategies that were tried on similar tasks, as `recommend` finds them."""
         threshold = self._alma.learning.recommender.advisor.tuning.threshold
         ranked = self._alma.recommend(context, agent).ranked
         return [each.strategy for each in ranked if each.relevance is not None and each.relevance >= threshold]
@@ -223,9 +223,9 @@ def _weighed(
     *,
     elsewhere: bool,
 ) -> float:
-    """The expectation, lowered by warnings that were not made from outcomes, and by rules that say the opposite.
+    """The expected success rate, lowered by warnings that are not derived from outcomes, and by opposite rules.
 
-    `opposed` is how strong each of these rules is.
+    `opposed` has the strength of each opposite rule.
     """
     expected = (
         _UNKNOWN + _ON_OTHER_TASKS * (assessed.expected - _UNKNOWN) if elsewhere else _limited_by_evidence(assessed)
@@ -237,7 +237,7 @@ def _weighed(
 
 
 def _limited_by_evidence(assessed: Assessed) -> float:
-    """The expectation, no surer than so much evidence makes it if all of it went alike."""
+    """The expected success rate, limited to what this much unanimous evidence allows."""
     if not assessed.tried:
         return assessed.expected
     surest = Belief(assessed.evidence, 0).mean
@@ -294,5 +294,5 @@ def _is_own(author: str, agent: str) -> bool:
 
 
 def _works(rules: Iterable[Heuristic]) -> list[Heuristic]:
-    """The rules of what succeeds clearly more often than not."""
+    """The rules whose strategies clearly succeed more often than they fail."""
     return [each for each in rules if each.confidence >= _GOOD]

@@ -286,7 +286,7 @@ class ALMA(Closeable):
             expiry.stop()
 
     def close(self) -> None:
-        """Close the store and its index; closing twice is fine."""
+        """Close the store and its index; closing twice has no effect."""
         if self._is_borrowed:
             return
         self.stop_expiry()
@@ -374,9 +374,8 @@ class ALMA(Closeable):
     # ------------------------------------------------------------------ after a task
 
     def not_the_same(self, heuristic_id: str, strategy: str, agent: str, by: Attribution = ANONYMOUS) -> list[str]:
-        """Say that a strategy is not that of a rule which counts it: its outcomes become another lesson.
-
-        Returns their ids. The rule counts what is left, and does not count that strategy again.
+        """Separate a strategy from the rule that counts it: its outcomes become another lesson. Returns their ids. The
+        rule keeps its other outcomes and does not count that strategy again.
         """
         return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
 
@@ -394,7 +393,7 @@ class ALMA(Closeable):
         embedding: Sequence[float] | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Learned:
-        """Remember how a task went, and what that teaches once it happened often enough.
+        """Store the outcome of a task, and a lesson once the same happened often enough.
 
         `task_type` is the domain that the agent's scope allows or forbids. `embedding` is the vector of the task, if
         the caller has it. The result is true, and has the outcome's fields.
@@ -435,7 +434,7 @@ class ALMA(Closeable):
         *,
         supersedes: str | Iterable[str] = (),
     ) -> UserPreference:
-        """Remember how a user wants things done.
+        """Store how a user wants things done.
 
         It is compared with the user's other preferences: the same in other words is counted, and of contradicting ones
         the newest holds. `supersedes` are the ids of preferences that it replaces in any case.
@@ -452,7 +451,7 @@ class ALMA(Closeable):
         *,
         supersedes: str | Iterable[str] = (),
     ) -> DomainKnowledge:
-        """Remember a fact, if the agent may learn in this domain.
+        """Store a fact, if the agent may learn in this domain.
 
         It is compared with the nearest facts of the agent in this project: the same in other words is counted, and of
         contradicting ones the newest holds. `supersedes` are the ids of facts that it replaces in any case.
@@ -506,7 +505,7 @@ class ALMA(Closeable):
 
         return self.storage.write(distinguish, by)
 
-    # ------------------------------------------------------------------ looking after it
+    # ------------------------------------------------------------------ maintenance
 
     def forget(
         self,

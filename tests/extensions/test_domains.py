@@ -99,7 +99,7 @@ def test_a_schema_can_be_made_by_hand(factory: DomainMemoryFactory) -> None:
                 "entity_types": [{"name": "lead"}],
                 "relationship_types": [{"name": "knows", "source_type": "lead", "target_type": "contact"}],
             },
-            "has 'knows' between entity types of which one is not described",
+            "has 'knows' with an entity type that is not described",
         ),
         ({"relationship_types": [{"name": "knows"}]}, "relationship_types.source_type is missing"),
         ({"description": 7}, "description must be text"),

@@ -347,7 +347,7 @@ def test_a_batch_answers_for_each_record_in_order(store: StorageBackend, ingest:
 
 def test_what_was_just_served_is_refused_as_new(ingest: Ingest) -> None:
     ingest.served([a_heuristic(condition="the gateway times out", strategy="retry with back-off")], "helena", SHOP)
-    with pytest.raises(RefusedError, match="only repeats what the agent was handed") as refused:
+    with pytest.raises(RefusedError, match="only repeats what the agent was served") as refused:
         ingest.save(some_knowledge(fact="When the gateway times out, retry with back-off."))
     assert refused.value.code == "echo"
     assert isinstance(refused.value, ALMAError)

@@ -121,7 +121,7 @@ def test_a_secret_in_what_a_service_says_is_masked(make: Make, server: LanguageS
 
 def test_an_empty_answer_is_an_error(make: Make, server: LanguageServer) -> None:
     server.text = "  \n"
-    with pytest.raises(LanguageModelError, match="answered with nothing"):
+    with pytest.raises(LanguageModelError, match="returned an empty response"):
         make(attempts=2).complete(ASKED)
 
 

@@ -47,9 +47,9 @@ _OLD_LESSON = "merged_lesson"
 class ConsolidationEngine:
     """Merges near-duplicates among heuristics, anti-patterns, facts and preferences.
 
-    Two memories are merged when they are of one owner and say it in the same words, or when their vectors are near (a
-    cosine of at least `similarity_threshold`) and the judge finds all that they state the same. Of a group the one with
-    most evidence stays, with the counts and evidence of all; the others go to the archive.
+    Two memories of one owner are merged if their words are the same, or if their vectors are near (a cosine of at least
+    `similarity_threshold`) and the judge finds all their statements the same. The memory with most evidence is kept,
+    with the counts and evidence of the whole group; the others are archived.
     """
 
     def __init__(
@@ -80,10 +80,10 @@ class ConsolidationEngine:
         user_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> ConsolidationResult:
-        """Merge what says the same inside a project, or one agent's part of it; each group in a separate transaction.
+        """Merge near-duplicates of a project, or of one agent in it; each group in a separate transaction.
 
-        Without a `memory_type` that is done for heuristics, anti-patterns and facts, and with a `user_id` for the
-        preferences of that user. With `dry_run` nothing changes, and the result says what would be merged and why.
+        Without a `memory_type` it merges heuristics, anti-patterns and facts, and with a `user_id` the preferences of
+        that user. With `dry_run` nothing changes, and the result says what would be merged and why.
         """
         threshold = self._threshold if similarity_threshold is None else _checked_threshold(similarity_threshold)
         chosen = self._chosen(memory_type, user_id)
@@ -92,7 +92,7 @@ class ConsolidationEngine:
         processed = 0
         with self._index() as index:
             for kind, scope in scopes:
-                # Counted first, as those that are merged are not met any more.
+                # Count first: merged memories are no longer in the store.
                 processed += self._storage.count(kind.cls, scope)
                 found = Search(self._storage, index, self._judge, kind, scope, threshold).groups()
                 merged = (group.shown() if dry_run else self._merge(kind, scope, group, by) for group in found)
@@ -108,10 +108,10 @@ class ConsolidationEngine:
         user_id: str | None = None,
         by: Attribution = ANONYMOUS,
     ) -> list[str]:
-        """Take apart what was merged into a memory last; returns the ids of the memories that are back.
+        """Undo the last merge into a memory; returns the ids of the restored memories.
 
-        The memory is named by its id, or by what `consolidate` gave: one group of it, or all. Without a `memory_type`
-        it is that of the memory with this id; a preference also needs its `user_id`.
+        `merged` is the id of the memory, one group of a `ConsolidationResult`, or the whole result. `memory_type`
+        defaults to the type of the memory with this id; a preference also needs its `user_id`.
         """
         if isinstance(merged, ConsolidationResult):
             if merged.dry_run:
@@ -145,12 +145,12 @@ class ConsolidationEngine:
 
         return self._storage.write(take_apart, _because(by, f"the merge into {kept_id} was undone"))
 
-    # ------------------------------------------------------------------ what and where
+    # ------------------------------------------------------------------ kind and scope
 
     def _holder(
         self, kept_id: str, memory_type: str | type[Record] | None, project_id: str | None, user_id: str | None
     ) -> tuple[Kind, Scope]:
-        """The kind that the memory with this id is of, and where it is."""
+        """The kind and the scope of the memory with this id."""
         places = [(kind, self._scope(kind, None, project_id, user_id)) for kind in self._chosen(memory_type, user_id)]
         there = (each for each in places if self._storage.get(each[0].cls, kept_id, each[1]) is not None)
         found = next(there, places[0] if memory_type is not None else None)
@@ -190,13 +190,13 @@ class ConsolidationEngine:
         because = _because(by, f"merged what says the same into {group.kept.key}")
         merged = self._storage.write(lambda tx: self._merge_in(tx, kind, scope, group, by), because)
         if merged is None:
-            _log.info("a group of memories changed meanwhile and was left", extra={"memory_id": group.kept.key})
+            _log.info("a group of memories was skipped: it has changed meanwhile", extra={"memory_id": group.kept.key})
             return None
         self._tell(group.kept, merged, by)
         return merged
 
     def _merge_in(self, tx: Transaction, kind: Kind, scope: Scope, group: Group, by: Attribution) -> MergedGroup | None:
-        """Merge what is still as it was when it was compared."""
+        """Merge the memories that have not changed since they were compared."""
         compared = {str(each.key): kind.texts(each) for each in (group.kept, *group.others)}
         held = {str(each.key): each for each in tx.lock(kind.cls, list(compared), scope)}
         same = {key: each for key, each in held.items() if kind.texts(each) == compared[key]}
@@ -228,7 +228,7 @@ class ConsolidationEngine:
 
 
 def _take_outcomes(tx: Transaction, lessons: Sequence[str], lesson: str, scope: Scope) -> None:
-    """Let the outcomes of merged lessons be evidence for the one that stays, so that nothing makes them anew."""
+    """Make the outcomes of merged lessons evidence of the kept one, so that they do not create the lessons again."""
     while outcomes := tx.find(Outcome, scope, In("lesson_id", lessons), limit=_OUTCOMES_AT_ONCE):
         tx.save(
             *(
@@ -239,7 +239,7 @@ def _take_outcomes(tx: Transaction, lessons: Sequence[str], lesson: str, scope: 
 
 
 def _give_back_outcomes(tx: Transaction, lesson: str, lessons: Sequence[str], scope: Scope) -> None:
-    """Return to the lessons that are back the outcomes that were theirs."""
+    """Return their outcomes to the restored lessons."""
     after: Cursor | None = None
     while outcomes := tx.find(Outcome, scope, Compare("lesson_id", "eq", lesson), limit=_OUTCOMES_AT_ONCE, after=after):
         after = Cursor.after(outcomes[-1], ())
@@ -268,15 +268,15 @@ def _checked_store(memory: StorageBackend) -> StorageBackend:
 
 _PAGE = 200
 _LOOKED_AT, _MOST_LOOKED_AT = 16, 1024
-# Stricter than what learning counts together: there a mistake costs a count, here it hides a memory.
+# Stricter than the threshold of learning, where a mistake changes a count; here it hides a memory.
 _SURE = 0.85
-# So many of those that are near a memory, and not in the same words, are judged: the nearest.
+# The maximum number of neighbours of a memory that are judged.
 _JUDGED = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A memory, others that say the same, and why each of those does."""
+    """A memory, its near-duplicates, and the reason for each of them."""
 
     kept: Record
     others: Sequence[Record]
@@ -290,9 +290,9 @@ class Group:
 
 
 class Search:
-    """Goes through the memories of a kind, page by page, and finds those that say the same as an earlier one.
+    """Finds near-duplicates of earlier memories of a kind, page by page.
 
-    Every member of a group says the same as the one that is kept: similarity is not handed on from one to the next.
+    Every member of a group is compared with the kept memory: similarity is not transitive.
     """
 
     def __init__(
@@ -332,18 +332,18 @@ class Search:
         return Group(kept, [others[key] for key in why], why)
 
     def _alike(self, record: Record) -> list[Record]:
-        """The later memories that say the same as this one."""
+        """The later near-duplicates of this memory."""
         looked_at = _LOOKED_AT
         while True:
             alike = self._matching(record, self._near(record, looked_at))
             if len(alike) < looked_at // 2 or looked_at >= _MOST_LOOKED_AT:
-                # Earlier ones were compared with this one when it was their turn.
+                # Earlier memories have already been compared with this one.
                 later = [key for key in alike if key > record.key and key not in self._taken]
                 return self._storage.get_many(self._kind.cls, later, self._scope) if later else []
             looked_at *= 4
 
     def _near(self, record: Record, limit: int) -> dict[str, float | None]:
-        """The ids of what may say the same, by meaning with its cosine or by words alone."""
+        """The ids of possible near-duplicates with their cosine, or None for those found by words."""
         cls = self._kind.cls
         near: dict[str, float | None] = {
             key: None
@@ -357,7 +357,7 @@ class Search:
         return near
 
     def _matching(self, record: Record, near: Mapping[str, float | None]) -> list[str]:
-        """Those of them that do; only their texts are read, as most do not."""
+        """The near-duplicates among them; only texts are read, because most are not duplicates."""
         if not near:
             return []
         kind, key = self._kind, self._kind.cls.spec.key
@@ -369,7 +369,7 @@ class Search:
     def _why(
         self, mine: Sequence[str], others: Mapping[str, Sequence[str]], near: Mapping[str, float | None]
     ) -> dict[str, str]:
-        """Those that say the same, each with the reason; by meaning only where the vectors are near as well."""
+        """The near-duplicates, each with the reason; those found by meaning must have near vectors, too."""
         why = {key: "the same words" for key, theirs in others.items() if _same_words(mine, theirs)}
         left = [
             (cosine, key)

@@ -17,7 +17,7 @@ from alma.model.record import Record
 
 @dataclass(frozen=True, slots=True)
 class MergedGroup:
-    """Memories that say the same: the one that stays, and for each other one why it is merged into it."""
+    """A group of near-duplicates: the kept memory, and the reason of the merge for each of the others."""
 
     memory_type: str
     kept_id: str
@@ -26,12 +26,12 @@ class MergedGroup:
 
     @property
     def merged_ids(self) -> tuple[str, ...]:
-        """The ids of those that go to the archive."""
+        """The ids of the archived memories."""
         return tuple(self.merged)
 
     def __str__(self) -> str:
         others = "; ".join(f"{record_id} ({why})" for record_id, why in self.merged.items())
-        return f"{self.memory_type} {self.kept_id} takes in {others}"
+        return f"{self.memory_type} {self.kept_id} replaces {others}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class ConsolidationResult:
 
 
 MERGES = "merges"
-"""Under this name a memory's metadata keeps what was merged into it, so that it can be taken apart."""
+"""The metadata key under which a memory keeps its merges, so that they can be undone."""
 
 _EVIDENCE = ("outcomes_for", "outcomes_against")
 _WEIGHTS = ("weight_for", "weight_against")
@@ -79,16 +79,16 @@ class Kind:
     merged: Callable[[Any, Sequence[Any], HeuristicExtractor], dict[str, Any]]
 
     def owner(self, record: Record) -> tuple[Any, ...]:
-        """Whose the memory is, and in which part of what is theirs."""
+        """The values of the fields in `owners`."""
         return tuple(getattr(record, name) for name in self.owners)
 
     def texts(self, record: Record) -> tuple[str, ...]:
-        """What the memory states."""
+        """The statements of the memory."""
         return tuple(getattr(record, name) for name in self.statements)
 
 
 def merged_values(kind: Kind, kept: Record, others: Sequence[Record], extractor: HeuristicExtractor) -> dict[str, Any]:
-    """The changes that make one memory stand for the others as well, and the note by which that can be undone."""
+    """The changes that merge the others into one memory, including the note for undoing them."""
     changes = kind.merged(kept, others, extractor)
     entry: JsonObject = {"ids": [str(each.key) for each in others], "before": {}, "after": {}, "added": {}}
     for name, value in changes.items():
@@ -104,9 +104,9 @@ def merged_values(kind: Kind, kept: Record, others: Sequence[Record], extractor:
 
 
 def unmerged_values(record: Record) -> tuple[list[str], dict[str, Any]]:
-    """The ids of what was merged into a memory last, and the changes that take it out again.
+    """The ids of the last merge into a memory, and the changes that undo it.
 
-    What the memory has learned since stays with it: counts and evidence are taken away, not set back.
+    Counts and evidence are subtracted, so the memory keeps what it has learned since.
     """
     metadata: JsonObject = getattr(record, "metadata", {})
     merges: list[JsonObject] = list(metadata.get(MERGES, ()))
@@ -175,14 +175,14 @@ def _merged_statement(latest: str) -> Callable[[Any, Sequence[Any], HeuristicExt
 
 
 def _counted(every: Sequence[Heuristic | AntiPattern], evidence: Sequence[str]) -> dict[str, Any]:
-    """The counts together, an outcome that several of them name counting once, and the ids of all their outcomes."""
+    """The summed counts, in which shared outcomes count once, and the ids of all outcomes."""
     repeated = sum(_repeated(every, name) for name in evidence)
     united = {name: tuple(dict.fromkeys(i for each in every for i in getattr(each, name))) for name in evidence}
     return {"occurrence_count": _sum([each.occurrence_count for each in every], repeated), **united}
 
 
 def _sum(counts: Sequence[int], repeated: int) -> int:
-    """The counts together without what was counted twice, and never less than one of them alone."""
+    """The sum of the counts without duplicates, and at least the highest single count."""
     return max(sum(counts) - repeated, *counts)
 
 

@@ -211,5 +211,5 @@ def _opened(
     place = DEFAULT_PLACE if storage is None else storage
     opened = open_storage(place, embedding_dim=embedder.dimension, embedding_model=embedder.model)
     if storage is None:
-        _log.info("a memory was opened at the usual place", extra={"place": str(Path(place).absolute())})
+        _log.info("a memory was opened at the default path", extra={"place": str(Path(place).absolute())})
     return opened, embedder

@@ -126,7 +126,7 @@ class DomainSchema:
                         _SUBJECT,
                         "relationship_types",
                         end,
-                        f"has {relationship.name!r} between entity types of which one is not described",
+                        f"has {relationship.name!r} with an entity type that is not described",
                     )
 
 
@@ -201,7 +201,7 @@ def get_coding_schema() -> DomainSchema:
 
 
 def get_research_schema() -> DomainSchema:
-    """Finding, judging and joining what is known."""
+    """Finding, evaluating and combining sources."""
     return prebuilt_schemas()["research"]
 
 
@@ -211,12 +211,12 @@ def get_sales_schema() -> DomainSchema:
 
 
 def get_general_schema() -> DomainSchema:
-    """Whatever fits no other domain: every category may be learned."""
+    """Any other work: every category may be learned."""
     return prebuilt_schemas()["general"]
 
 
 def get_customer_support_schema() -> DomainSchema:
-    """Helping those who use a product."""
+    """Customer support for a product."""
     return prebuilt_schemas()["customer_support"]
 
 

@@ -37,8 +37,8 @@ class WebhookConfig:
 
     `events`, `memory_types` and `project_id` filter events; by default all are sent. With a `secret` requests are
     signed. A transient failure is retried `retry_count` times with exponential backoff from `backoff_seconds`. `name`
-    tells webhooks with the same address apart when events are kept in a store. Requests to link-local addresses, where
-    clouds serve credentials, are refused unless `allow_link_local`.
+    distinguishes webhooks with the same address when events are kept in a store. Requests to link-local addresses,
+    where clouds serve credentials, are refused unless `allow_link_local`.
     """
 
     # The path of a webhook URL often contains a password.

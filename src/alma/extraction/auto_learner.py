@@ -200,7 +200,7 @@ class AutoLearner:
     def _learned(self, fact: ExtractedFact, place: _Place, source: str) -> str:
         tried = self._tried(fact, place)
         if source != BY_USER and not _is_report(fact, place) and self._was_served(tried):
-            raise _NotLearned("it only repeats what the agent was handed a moment ago")
+            raise _NotLearned("it only repeats what the agent was served a moment ago")
         reason = self._injection_reason(tried, source)
         if reason is not None:
             self._require_scope(fact, place)

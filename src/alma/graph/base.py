@@ -129,14 +129,13 @@ class GraphResult:
 class GraphStore(Closeable):
     """Stores the entities and relationships of a project; projects are isolated from each other.
 
-    * **One entity for each name of a type.** "Alice" and " alice" of type person are one: the first id and spelling
-      stay, the later one's properties are added and win where both have a key, and from then on its id leads to the
-      same entity. So it does not matter in which order entities come, nor which ids they had. Adding an
-      entity with a known id changes the name, type and properties of that entity, unless another entity has the name
-      (`UniquenessError`).
-    * **One relationship of a type** leads from one entity to another: added again, properties are united as above and
-      the higher confidence stays. An id names one relationship (`UniquenessError`). None leads from an entity to itself
-      (`ValidationError`), not even by another id, and both ends must exist (`NotFoundError`).
+    * **One entity for each name of a type.** "Alice" and " alice" of type person are the same: the first id and
+      spelling are kept, later properties are added and win where both have a key, and the later id becomes an alias. So
+      the order of entities and their ids do not matter. Adding an entity with a known id changes the name, type and
+      properties of that entity, unless another entity has the name (`UniquenessError`).
+    * **One relationship of a type** connects two entities in one direction: added again, properties are merged as above
+      and the higher confidence is kept. An id names one relationship (`UniquenessError`). An entity has no relationship
+      to itself (`ValidationError`), not even by an alias, and both ends must exist (`NotFoundError`).
     * **Types and names are compared without case**; white space counts as one space.
     * **Deleting an entity** deletes its relationships and its ids with it, in one step.
     * **Results are ordered** by distance, then name, then id.
@@ -185,7 +184,7 @@ class GraphStore(Closeable):
 
     @abstractmethod
     def close(self) -> None:
-        """Release what the graph opened; closing twice is fine."""
+        """Release what the graph opened; closing twice has no effect."""
 
     # ------------------------------------------------------------------ shared by all stores
 

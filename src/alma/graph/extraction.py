@@ -49,7 +49,7 @@ class EntityExtractor:
     Ids are computed from type and name, so that an entity found twice is the same. `properties` hold the position in
     the text (`start`, `end`), the quoted words (`evidence`) and the `confidence`. With an `llm`, the model proposes:
     proposals of an unknown type or without evidence in the text are rejected. If the model fails, the rules are used.
-    The model reads the text after the `redactor`; with None it reads all.
+    The model reads the text after the `redactor`; with None, unredacted.
     """
 
     def __init__(

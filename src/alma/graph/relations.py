@@ -69,20 +69,20 @@ class _Sentence:
         # The part of the next words that belongs to a clause that was read already.
         self._already_read = ""
         # Whether the previous name was a place or time.
-        self._aside = False
+        self._after_place = False
         # Whether the sentence is inside a relative clause about the subject: Ana, who leads it, …
         self._in_relative_clause = False
-        # The object that was handed over, the relation and its confidence.
-        self._handed: tuple[Mention, str, float] | None = None
+        # The object of a verb such as assign, the relation and its confidence.
+        self._transferred: tuple[Mention, str, float] | None = None
         self._found: list[Relation] = []
 
     def read(self) -> list[Relation]:
-        if pattern("supposed").search(self._lead):
+        if pattern("hypothetical").search(self._lead):
             return []
         for before, mention in zip(self._mentions, self._mentions[1:], strict=False):
             gap = self._text[before.end : mention.start]
-            words = " ".join(pattern("paid").sub(" ", gap).split()).strip("()\"“”'’` ")
-            if pattern("supposed").search(words):
+            words = " ".join(pattern("amount_of_money").sub(" ", gap).split()).strip("()\"“”'’` ")
+            if pattern("hypothetical").search(words):
                 # "Asked whether Anna approved it" does not state that she did.
                 break
             already_read, self._already_read = self._already_read, ""
@@ -95,23 +95,23 @@ class _Sentence:
             self._restart(mention)
         elif pattern("conjunction").fullmatch(gap):
             self._join(mention)
-        elif pattern("headed_by").fullmatch(gap):
+        elif pattern("has_manager").fullmatch(gap):
             self._add(mention, before, "manages", 0.85, False)
             self._restart(mention)
-        elif pattern("heads").fullmatch(gap):
+        elif pattern("manages").fullmatch(gap):
             self._add(before, mention, "manages", 0.85, False)
             self._restart(mention)
         elif not pattern("excluded").fullmatch(gap):
             self._continue(before, mention, gap)
 
     def _continue(self, before: Mention, mention: Mention, gap: str) -> None:
-        if pattern("unreal").search(gap) or pattern("new_clause").fullmatch(gap):
+        if pattern("not_stated").search(gap) or pattern("new_clause").fullmatch(gap):
             self._restart(mention)
         elif any(read(before, mention, gap) for read in (self._recipient, self._attach, self._relative_clause)):
             return
         elif self._state(self._subjects, mention, _clause(gap)):
             self._set_verb(_clause(gap))
-            self._aside = False
+            self._after_place = False
         elif (on := pattern("same_subject").fullmatch(gap)) and self._state(self._subjects, mention, on["clause"]):
             self._set_verb(on["clause"])
         elif pattern("relative_object").fullmatch(gap) and self._relative_object(before, mention):
@@ -119,17 +119,17 @@ class _Sentence:
         elif (self._verb is not None and pattern("place_or_time").fullmatch(gap)) or (
             self._in_relative_clause and pattern("clause_place_or_time").fullmatch(gap)
         ):
-            self._aside = True
+            self._after_place = True
         else:
             self._restart(mention)
 
     def _join(self, mention: Mention) -> None:
         """Add another subject before the verb, or another object after it."""
-        if self._aside or (self._verb is not None and self._does_something(mention)):
+        if self._after_place or (self._verb is not None and self._starts_clause(mention)):
             self._restart(mention)
             return
-        if self._handed is not None:
-            thing, relation_type, confidence = self._handed
+        if self._transferred is not None:
+            thing, relation_type, confidence = self._transferred
             self._add(thing, mention, relation_type, confidence * 0.95, False)
             return
         if self._verb is None:
@@ -139,7 +139,7 @@ class _Sentence:
         for subject in self._subjects:
             self._add(subject, mention, relation_type, confidence * 0.95, passive)
 
-    def _does_something(self, mention: Mention) -> bool:
+    def _starts_clause(self, mention: Mention) -> bool:
         """Whether a verb follows, so that a new clause begins: …, and Bob approved it."""
         following = self._following(mention)
         return pattern("verb").match(following) is not None or pattern("auxiliary").match(following) is not None
@@ -151,13 +151,13 @@ class _Sentence:
 
     def _restart(self, mention: Mention) -> None:
         # A name after a preposition is not a subject.
-        does = (
+        is_subject = (
             pattern("preposition_before").search(self._text[max(0, mention.start - _MAX_PREPOSITION) : mention.start])
             is None
         )
-        self._subjects = [mention] if does else []
-        self._verb, self._aside, self._in_relative_clause = None, False, False
-        self._handed = None
+        self._subjects = [mention] if is_subject else []
+        self._verb, self._after_place, self._in_relative_clause = None, False, False
+        self._transferred = None
 
     def _attach(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Alice from Acme, Bob (engineer at Acme), a PR by Bob: the name before stays the subject."""
@@ -199,24 +199,24 @@ class _Sentence:
         return True
 
     def _set_verb(self, clause: str) -> None:
-        self._verb, self._handed = _read_verb(clause, self._subjects), None
+        self._verb, self._transferred = _read_verb(clause, self._subjects), None
 
     def _recipient(self, before: Mention, mention: Mention, gap: str) -> bool:
         """Trent assigned the issue to Victor: the verb also relates the issue and Victor."""
         if self._verb is None or mention.entity_type != mentions.PERSON or not pattern("recipient").fullmatch(gap):
             return False
         relation_type, confidence, passive = self._verb
-        if passive or relation_type not in WORDS["handed_over"]:
+        if passive or relation_type not in WORDS["transfer_verbs"]:
             return False
-        self._handed = (before, f"{relation_type}_to", confidence * 0.95)
-        self._add(before, mention, self._handed[1], self._handed[2], False)
+        self._transferred = (before, f"{relation_type}_to", confidence * 0.95)
+        self._add(before, mention, self._transferred[1], self._transferred[2], False)
         return True
 
     def _relative_object(self, before: Mention, mention: Mention) -> bool:
         """The PR that Bob submitted: the object comes before the subject."""
         tail = self._following(mention)
         verb = pattern("verb").match(tail) if before.entity_type != mentions.DATE else None
-        if verb is None or pattern("unreal").search(tail) or pattern("object_pronoun").match(verb["rest"]):
+        if verb is None or pattern("not_stated").search(tail) or pattern("object_pronoun").match(verb["rest"]):
             return False
         self._add(mention, before, _relation_of(verb["verb"]), 0.8, False)
         goes_on = pattern("verb").match(verb["rest"].strip()) is not None

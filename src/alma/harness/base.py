@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 _MAX_ERROR_LENGTH = 1_000
-# Keys without case and underscores. How it went as such; a count of what passed does not say that.
+# Keys that state an outcome, without case and underscores; numbers are no statement for those in _ALL_PASSED.
 _VERDICTS = ("success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "isok")
 _IN_WORDS = ("status", "outcome")
 _ALL_PASSED = ("passed", "ispassed", "haspassed", "worked")
 _FAILED = ("failed", "failure", "failures", "isfailure", "hasfailed", "iserror")
 _ERRORS = ("error", "errors", "errormessage", "exception")
 _EXIT_CODES = ("returncode", "exitcode", "exitstatus")
-# What a program writes there is its error only if it failed.
+# The error of a program only if it failed.
 _ERRORS_OF_FAILURES = ("stderr",)
 _OUTCOME_NAMES = frozenset((*_VERDICTS, *_ALL_PASSED, *_FAILED, *_ERRORS, *_EXIT_CODES, *_ERRORS_OF_FAILURES))
-# "No" or "error" may be the output of a run; these words state how it went.
+# Words that state a failure; "no" or "error" may be ordinary output.
 _WORDS_OF_FAILURE = ("failure", "failed")
 _NO_ERROR = ("", "none", "null", "no", "no error", "no errors", "n/a", "false", "0")
-# Neither methods, nor the columns of tables, which may have any name.
+# Attributes of other types are ignored, such as methods and columns of tables.
 _READABLE_TYPES = (int, str, bytes, list, tuple, Exception)
 
 

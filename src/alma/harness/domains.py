@@ -127,8 +127,8 @@ def create_harness(
     """A harness for an agent of a domain.
 
     coding has helena and victor, research has researcher, content has copywriter and documenter, operations has
-    support. `tools` and `constraints` add to those of the domain; `agent_name` is the name under which the agent
-    remembers, where it is another one.
+    support. `tools` and `constraints` add to those of the domain; `agent_name` replaces the name under which the agent
+    remembers.
     """
     chosen = _DOMAINS.get(domain.casefold()) if isinstance(domain, str) else None
     if chosen is None:

@@ -33,7 +33,7 @@ _log = logging.getLogger("alma.harness")
 Executor = Callable[..., Any]
 _MAX_STRATEGY_LENGTH = 300
 _SYNC = "must be a function that is not async; call asyncio.run inside of it"
-# Also behind characters that end a line for some readers and not for others.
+# Some Markdown parsers treat more characters than \n as the end of a line.
 _HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
 
 

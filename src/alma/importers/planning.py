@@ -70,7 +70,7 @@ class Plan:
 class Planner:
     """Plans the batches of one import.
 
-    It remembers the ids of the run (as hashes), so that a duplicate row is told apart from a row of an earlier import.
+    It remembers the ids of the run (as hashes), to distinguish a duplicate row from a row of an earlier import.
     In a dry run it also remembers what would be stored by now.
     """
 

@@ -264,7 +264,7 @@ class Ingest:
             if known is not None:
                 return self._merged(tx, incoming, known, echo, supersedes)
             if echo:
-                raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was handed a moment ago")
+                raise RefusedError("echo", f"this {cls.spec.kind} only repeats what the agent was served a moment ago")
             same = self._same(tx, ready.record, compared) if self._merges and not supersedes else None
             if same is not None:
                 return self._counted(tx, incoming, ready, same, compared)
@@ -287,7 +287,7 @@ class Ingest:
         if not echo and isinstance(known, FACTS):
             restate(tx, known)
         _replace(tx, known, supersedes)
-        why = "it was handed to the agent a moment ago, so it is not counted" if echo else "it is known already"
+        why = "it was served to the agent a moment ago, so it is not counted" if echo else "it is known already"
         return Written(str(known.key), Status.MERGED, incoming.masked, str(known.key), why)
 
     def _counted(

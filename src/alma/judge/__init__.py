@@ -1,4 +1,4 @@
-"""The judge: what two texts are to each other, whether a memory helps with a task, and what looks like an injection."""
+"""The judge: models that relate two texts, rate the relevance of a memory for a task, and detect prompt injections."""
 
 from __future__ import annotations
 

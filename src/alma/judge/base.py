@@ -1,6 +1,6 @@
-"""The port of judges, the strict judge, which needs no model, and the cache of answers.
+"""The port of judges, the strict judge, which needs no model, and the LRU cache of answers.
 
-A judge compares two short texts, says whether a memory helps with a task, and whether a text looks like an injection.
+A judge compares two short texts, rates whether a memory helps with a task, and detects prompt injections.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LABELS: Final[tuple[Label, ...]] = ("same", "more", "less", "opposite", "superse
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What text `a` is to text `b`.
+    """The relation of text `a` to text `b`.
 
     *same*: they say the same. *more*: `a` implies `b` and says more. *less*: the other way round. *opposite*: both
     cannot be followed or be true. *supersedes*: another value of the same single-valued thing, so that the later one
@@ -35,7 +35,7 @@ class Judgement:
 
 
 class Judge(Protocol):
-    """Compares texts. The same texts get the same answer; no text is an error, however long or odd it is."""
+    """Compares texts. The same texts always get the same answer, and any text is valid."""
 
     @property
     def name(self) -> str:
@@ -43,21 +43,21 @@ class Judge(Protocol):
         ...
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
-        """What the first text of each pair is to the second."""
+        """The relation of the first text of each pair to the second."""
         ...
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """For each (task, memory) the probability that the memory helps with the task; None where it cannot tell."""
+        """For each (task, memory) the probability that the memory helps with the task; None if unknown."""
         ...
 
     def injection(self, texts: Sequence[str]) -> list[float | None]:
-        """For each text the probability that it holds instructions aimed at its reader; None where it cannot tell."""
+        """For each text the probability that it holds instructions aimed at its reader; None if unknown."""
         ...
 
 
 # "10²" is not "102" and "1½" is not "11/2", which is what NFKC makes of them.
 _RAISED = ("<super>", "<sub>", "<fraction>")
-# A question mark says something: "Deploy on Friday?" is not "Deploy on Friday."
+# A question mark is kept: "Deploy on Friday?" is not "Deploy on Friday."
 _END_PUNCTUATION = " .,;:!…。、"
 
 
@@ -87,15 +87,15 @@ class StrictJudge:
         return "strict"
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
-        """*same* or *other*, never anything in between: different words may well say the same."""
+        """*same* or *other* with certainty; a paraphrase is *other*."""
         return [SAME if a == b or normalised(a) == normalised(b) else OTHER for a, b in pairs]
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """None for each pair: without a model nothing is known about what helps."""
+        """None for each pair, because relevance needs a model."""
         return [None] * len(pairs)
 
     def injection(self, texts: Sequence[str]) -> list[float | None]:
-        """None for each text: without a model nothing is known about what it asks of its reader."""
+        """None for each text, because detection needs a model."""
         return [None] * len(texts)
 
     def __repr__(self) -> str:
@@ -168,7 +168,7 @@ def swapped(probabilities: Sequence[float]) -> Probabilities:
 
 
 def _without_model(a: str, b: str) -> Judgement | None:
-    """What needs no model: identical texts, and those of which one says nothing."""
+    """The judgement of identical or empty texts, which needs no model."""
     if a == b:
         return SAME
     first, second = normalised(a), normalised(b)

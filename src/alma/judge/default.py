@@ -1,4 +1,4 @@
-"""The default judge of this process, and whether a statement follows from its source by a judge."""
+"""The default judge of this process, and a check that a statement follows from its source."""
 
 from __future__ import annotations
 
@@ -78,20 +78,19 @@ class FallbackJudge:
 
 
 LEAST_RESTATED = 0.05
-"""How likely *same* or *more* must be for a statement that restates a clause in other grammar.
+"""The threshold of *same* or *more* for a statement that restates a clause in other grammar.
 
-The judge takes "I" and "the user" for two people more often than frames are wrong: on the development snippets 0.05
-loses no right statement, 0.3 one in five, at the same precision.
+It is low because the judge often takes "I" and "the user" for two people: on the development snippets 0.05 loses no
+correct statement and 0.3 one in five, at the same precision.
 """
 LEAST_PROPOSED = 0.3
-"""The same for a statement that a language model proposes in words of its own.
-
-Of development proposals that threshold keeps 87 % of the right ones, and drops 63 % of the wrong ones.
+"""The same for a statement that a language model phrased. On development proposals it keeps 87 % of the correct ones
+and drops 63 % of the wrong ones.
 """
 
 
 def entailed(pairs: Sequence[tuple[str, str]], least: float, judge: Judge | None = None) -> list[bool]:
-    """For each (words, statement) whether the words say the statement, as likely as `least`.
+    """For each (source, statement), whether the source entails the statement with a probability of at least `least`.
 
     Without a model this is unknown, and all are accepted.
     """

@@ -1,4 +1,4 @@
-"""The judge that asks a language model what two texts are to each other."""
+"""A judge that asks a language model for the relation of two texts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 _log = logging.getLogger(__name__)
 
 _PAIRS_AT_ONCE = 16
-# A longer text is left to the fallback: the model would read it for its length, and be steered by it more easily.
+# The fallback judges longer texts, which cost more tokens and can hold longer prompt injections.
 _LONGEST_SENT = 2_000
 _TOKENS_PER_ANSWER = 40
-# So long after a failure nothing is sent, so that a service that is down does not delay every call.
+# The pause after a failure, so that an unavailable service does not delay every call.
 _PAUSE_SECONDS = 60.0
 _LEAST_SURE, _MOST_SURE = 0.5, 0.99
 
@@ -62,10 +62,10 @@ _SCHEMA: Final[Schema] = {
 
 
 class LLMJudge:
-    """Lets a language model compare texts; `fallback`, by default the local judge, judges what it does not answer.
+    """Compares texts with a language model; `fallback`, by default the local judge, judges the pairs without an answer.
 
-    Pairs with a text that the `redactor` finds a secret in, or that is long, are not sent. What helps with a task and
-    what is an injection is asked on every retrieval and every write, and stays with the fallback.
+    Pairs with a long text, or one in which the `redactor` finds a secret, are not sent. `useful` and `injection` always
+    use the fallback, because every retrieval or write calls them.
     """
 
     def __init__(
@@ -83,15 +83,15 @@ class LLMJudge:
         return self._llm.model
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
-        """What the first text of each pair is to the second."""
+        """The relation of the first text of each pair to the second."""
         return compared(pairs, self._answers.get(), self._relations, self.fallback)
 
     def useful(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
-        """What the fallback says."""
+        """The answer of the fallback."""
         return self.fallback.useful(pairs)
 
     def injection(self, texts: Sequence[str]) -> list[float | None]:
-        """What the fallback says."""
+        """The answer of the fallback."""
         return self.fallback.injection(texts)
 
     def __repr__(self) -> str:
@@ -133,13 +133,13 @@ class LLMJudge:
 
 
 def _shown(batch: Sequence[tuple[str, str]]) -> str:
-    """The pairs quoted as JSON, in which no text can end its own quotation; half characters are replaced."""
+    """The pairs quoted as JSON, so that no text can end its quotation; lone surrogates are replaced."""
     listed = [{"pair": i, "a": a, "b": b} for i, (a, b) in enumerate(batch)]
     return json.dumps(listed, ensure_ascii=False).encode("utf-8", "replace").decode("utf-8")
 
 
 def _believed(answer: Mapping[str, Any], count: int) -> Iterator[tuple[int, Probabilities]]:
-    """The answers that are well-formed; a pair with two different ones has none."""
+    """The well-formed answers; a pair with two different ones has none."""
     listed = answer.get("judgements")
     told: dict[int, set[Probabilities]] = {}
     for each in listed if isinstance(listed, list) else []:

@@ -26,19 +26,19 @@ if TYPE_CHECKING:
 
 
 SHIPPED: Final = Path(__file__).parent / "data"
-"""The folder of the model that comes with the package."""
+"""The folder of the packaged model."""
 
 Texts = TypeVar("Texts", bound=tuple[str, ...])
 
 
 class LocalJudge:
-    """The shipped model, or the one that lies in `folder`.
+    """The packaged model, or the one in `folder`.
 
     A folder holds `judge.onnx`, its `tokenizer.json`, and `judge.json` with their digests. They are verified and loaded
-    by the first call that needs them. It is safe to use from many threads and after a fork.
+    by the first call that needs them. It is thread-safe and fork-safe.
 
-    What the model does not read of a text, because it is too long or in characters without a token, never counts
-    as agreement: two such texts are not *same*.
+    Texts that the model cannot read as a whole, because they are too long or have characters without a token, are never
+    *same*.
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
@@ -53,7 +53,7 @@ class LocalJudge:
 
     @property
     def folder(self) -> Path:
-        """Where its files are."""
+        """The folder of the model files."""
         return self._folder
 
     def load(self) -> None:
@@ -61,7 +61,7 @@ class LocalJudge:
         self._network.get().loaded()
 
     def compare(self, pairs: Sequence[tuple[str, str]]) -> list[Judgement]:
-        """What the first text of each pair is to the second; the order of a pair only exchanges *more* and *less*."""
+        """The relation of the first text of each pair to the second; in reverse, *more* and *less* are exchanged."""
         return compared(
             pairs, self._answers.get(), lambda each: self._network.get().loaded().relations(each), StrictJudge()
         )
@@ -95,18 +95,18 @@ class LocalJudge:
 Head = Literal["relation", "useful", "injection"]
 MODEL_FILE, TOKENIZER_FILE, CARD_FILE = "judge.onnx", "tokenizer.json", "judge.json"
 
-# A text of more characters is judged by its beginning and, where it may hold an injection, by its end.
+# Of a longer text only the beginning is read and, to detect injections, the end.
 _LONGEST_READ = 32_768
-# An injection is looked for in so many windows of a text at most; of a longer one they are evenly spaced.
+# The maximum number of windows in which an injection is searched; they are evenly spaced in a longer text.
 _MOST_WINDOWS = 32
 _WORDS_LOOKED_AT = 100
-# More at once take longer each, as they leave the processor's cache.
+# Larger batches exceed the CPU cache and take longer per sequence.
 _SEQUENCES_AT_ONCE = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """What `judge.json` says about the model it lies beside."""
+    """The content of `judge.json`: the description of the model in its folder."""
 
     name: str
     digests: Mapping[str, str]
@@ -138,7 +138,7 @@ def read_card(folder: Path) -> Card:
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A text as tokens, with the pieces that the model has no token for."""
+    """A tokenized text, with the pieces for which the model has no token."""
 
     ids: list[int]
     unknown: Counter[str]
@@ -182,7 +182,7 @@ class Network:
         self._turns = ShortestJobFirst(spare_cpus())
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
-        """The probabilities of the labels for each pair; those of (b, a) are these, swapped, if each is asked alone."""
+        """The probabilities of the labels for each pair."""
         read = self._read_all(pairs)
         asked = [(read[a], read[b]) for a, b in pairs]
         both = self._card.both_orders
@@ -212,7 +212,7 @@ class Network:
         return _Read(encoding.ids, pieces, whole=len(text) <= _LONGEST_READ, states=_states_something(beginning))
 
     def _joined(self, a: _Read, b: _Read) -> _Sequence:
-        """Two texts as one sequence, of which the longer is cut first."""
+        """Two texts as one sequence; the longer text is truncated first."""
         frame, (first, second) = self._pair, self._kept(a, b)
         parts = frame.before, a.ids[:first], frame.between, b.ids[:second], frame.after
         return _assembled(parts, frame.types)
@@ -224,10 +224,10 @@ class Network:
         return min(first, max(room - second, room // 2)), min(second, max(room - first, room // 2))
 
     def _as_far_as_read(self, found: Probabilities, a: _Read, b: _Read) -> Probabilities:
-        """What follows for the whole texts from what was read of them.
+        """The probabilities for the whole texts, given how much of them was read.
 
-        A text that goes on, or has pieces the model does not know, may say more than was read of it: then the other
-        does not imply it. Texts that state nothing do not agree, however alike they look.
+        A truncated text, or one with unknown tokens, may say more than was read, so the other text does not imply it.
+        Texts without a statement are never *same*.
         """
         first, second = self._kept(a, b)
         stated = a.states and b.states
@@ -239,7 +239,7 @@ class Network:
         return same, more, less, opposite, supersedes, other
 
     def _windows(self, text: str) -> list[_Sequence]:
-        """A text in windows that overlap by a quarter."""
+        """A text as windows that overlap by a quarter."""
         half = _LONGEST_READ // 2
         ends = text if len(text) <= _LONGEST_READ else f"{text[:half]} {text[-half:]}"
         ids = self._read(ends).ids
@@ -254,9 +254,9 @@ class Network:
     def _run(self, head: Head, groups: Sequence[Sequence[_Sequence]]) -> list[Floats]:
         """The logits of the sequences of each group, divided by the temperature of the head.
 
-        Only the sequences of one group are run together, and all of a group are of one length: the model rounds its
-        activations on a scale that it takes from all it is given at once, so that in other company a pair would get
-        another answer. More than one group takes turns with those of other threads.
+        Each group is one batch, of sequences of one length: the scale of the quantized activations depends on the whole
+        batch, so a pair would get another answer in another batch. Several groups take turns with those of other
+        threads.
         """
         tokens = sum(len(ids) for group in groups for ids, _ in group)
         with self._turns.job(tokens) if len(groups) > 1 else nullcontext(lambda: None) as take_turn:
@@ -277,7 +277,7 @@ class Network:
                 raise ProviderError(f"{self._card.name} failed on {ids.shape[1]} tokens: {first_line(exc)}") from exc
         logits = np.concatenate(found).astype(np.float64)
         if not np.all(np.isfinite(logits)):
-            raise ProviderError(f"{self._card.name} answered with something that is no number; its file is damaged")
+            raise ProviderError(f"{self._card.name} returned values that are not numbers; its file is damaged")
         return logits / self._card.temperatures[head]
 
 
@@ -295,12 +295,12 @@ def _verified(file: Path, card: Card) -> Path:
 
 
 def _frame(sample: Any) -> _Frame:
-    """What the tokenizer puts around a text or a pair."""
+    """The special tokens that the tokenizer adds to a text or a pair."""
     owner = sample.sequence_ids
     content = [i for i, each in enumerate(owner) if each is not None]
     seconds = [i for i in content if owner[i] == 1]
     if not content:
-        raise ProviderError("the tokenizer knows no letters; its file is damaged or belongs to no text encoder")
+        raise ProviderError("the tokenizer has no tokens for letters; its file is damaged or not of a text encoder")
     end = max(i for i in content if owner[i] == 0) + 1
     start, stop = (seconds[0], seconds[-1] + 1) if seconds else (end, end)
     ids, types = sample.ids, sample.type_ids
@@ -318,21 +318,20 @@ def _assembled(parts: Sequence[list[int]], types: Sequence[int]) -> _Sequence:
 
 
 def _states_something(text: str) -> bool:
-    """Whether a text has two words at least: a number, a sign, a name or a scrap of code is not a statement.
-
-    The model learned from statements; of others it says anything.
+    """Whether a text has at least two words: a number, a sign, a name or a piece of code is not a statement. The model
+    was trained on statements, and its answers for other texts are arbitrary.
     """
     words = (term for term in terms(text) if len(term) > 1 and term.isalpha())
     return len(set(islice(words, _WORDS_LOOKED_AT))) > 1
 
 
 def _encodable(text: str) -> str:
-    """The text without half of a character, which no tokenizer takes."""
+    """The text without lone surrogates, which tokenizers reject."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _averaged(rows: Floats) -> Probabilities:
-    """The probabilities of a pair; those of its other order, where they follow, are counted as much."""
+    """The probabilities of a pair: the mean of both orders, if both were run."""
     orders = [swapped(row) if i % 2 else tuple(row) for i, row in enumerate(rows.tolist())]
     return tuple(sum(each) / len(orders) for each in zip(*orders, strict=True))
 

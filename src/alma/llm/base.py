@@ -127,7 +127,7 @@ def _not_empty(result: Completion | Failure) -> Completion | Failure:
     if isinstance(result, Completion) and not result.text.strip():
         if result.finish_reason in _REFUSED:
             return Failure(f"{result.model} refused to answer; ask in other words, or another model", False)
-        return Failure(f"{result.model} answered with nothing", True)
+        return Failure(f"{result.model} returned an empty response", True)
     return result
 
 

@@ -292,7 +292,7 @@ def code_and_message(error: BaseException) -> tuple[str, str]:
 
 
 class LazyMemory(Closeable):
-    """The memory, opened on first use; after a error_result the next request tries again.
+    """The memory, opened on first use; after an error the next request tries again.
 
     A given memory is closed by the caller.
     """

@@ -1,4 +1,4 @@
-"""Redaction: secrets in texts and records, found and taken out; it needs no store, so that everything may use it."""
+"""Redaction: find and mask secrets in texts and records; it needs no store, so every layer may use it."""
 
 from alma.redaction.nested import Masked, Redacted
 from alma.redaction.redactor import (

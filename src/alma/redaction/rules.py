@@ -33,8 +33,8 @@ class Span:
 class Rule:
     """A kind of secret; `hint` is a keyword, or several, that a text must contain for the pattern to be tried.
 
-    The secret is the group `secret` of the pattern, or the whole match; `accept` has the last word on it. A pattern may
-    also match, without that group, what only begins like a secret: that is passed over as a whole.
+    The secret is the group `secret` of the pattern, or the whole match; `accept` makes the final decision. Where the
+    group is not part of the match, the whole match is skipped as harmless.
     """
 
     kind: str
@@ -46,7 +46,7 @@ class Rule:
 
     @property
     def hints(self) -> tuple[str, ...]:
-        """The keywords, in small letters."""
+        """The keywords in lower case."""
         return (self.hint,) if isinstance(self.hint, str) else self.hint
 
     def spans(self, text: str) -> Iterator[Span]:
@@ -66,7 +66,7 @@ class RuleSet:
         self._by_keyword = tuple((hint, rule) for rule in self.rules for hint in rule.hints)
 
     def spans(self, text: str, folded: str) -> list[Span]:
-        """The secrets of a text whose keywords are in `folded`, which is the text in small letters or a part of it."""
+        """The secrets of a text whose keywords are in `folded`, which is the text in lower case or a part of it."""
         spans: list[Span] = []
         tried: Rule | None = None
         for keyword, rule in self._by_keyword:
@@ -86,7 +86,7 @@ class ShippedRules:
     prefix: re.Pattern[str]
 
     def key_spans(self, text: str, long_words: str) -> list[Span]:
-        """Keys of known vendors; `long_words` are the long words of the text, in small letters."""
+        """Keys of known vendors; `long_words` are the long words of the text in lower case."""
         spans = self.words.spans(text, long_words)
         return spans + self.prefixed.spans(text, long_words) if found_in(self.prefix, long_words) else spans
 
@@ -171,7 +171,7 @@ def high_entropy_spans(text: str) -> Iterator[Span]:
 
 
 def has_high_entropy(word: str) -> bool:
-    """Whether capitals, small letters and digits alternate as in random text."""
+    """Whether upper case, lower case and digits alternate as in random text."""
     if word.startswith(_CONTENT) or _PREFIXED.match(word) or _IN_A_PATH.search(word):
         return False
     sorts = ["1" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in word if sign.isalnum()]

@@ -41,7 +41,7 @@ _UNIT = (
     r"|st|nd|rd|th|px|bits?|bytes?|chars?|characters?|digits?|letters?|words?|symbols?|numbers?|signs?|times?|tokens?"
     r"|factor|step|part|of|way|stellig\w*|zeichen|tage?|stunden|minuten)?"
 )
-# Numbers with a unit, versions, dates, algorithms and formats, which have digits and letters as well.
+# Numbers with a unit, versions, dates, algorithms and formats, which also mix digits and letters.
 _TECHNICAL = re.compile(
     r"(?:base\d+|sha-?\d+|md5|utf-?\d+|[rheps]{1,2}s?\d{3}|o?auth-?\d(?:\.\d)?|v\d+|ipv\d|x\.?509|aes-?\d+|rsa-?\d*|bcrypt"
     rf"|argon2\w*|pbkdf2|saml2?|\d{{4}}-\d\d-\d\d\S*|\d+(?:[.,:]\d+)*(?:[-–+]\d+)?[ -]?{_UNIT})(?:[-_.,;:!?)].*)?$",
@@ -127,13 +127,13 @@ def is_unlike_any_name(value: str) -> bool:
 
 
 def is_put_together(value: str) -> bool:
-    """Whether this satisfies common password rules: capitals, small letters, digits, and signs inside."""
+    """Whether this satisfies common password rules: upper case, lower case, digits, and signs inside."""
     sorts = (str.isupper, str.islower, str.isdigit, "!#$%^&*~".__contains__)
     return all(any(map(sort, value)) for sort in sorts) and _SIGN_INSIDE.search(value) is not None
 
 
 def is_slug(value: str) -> bool:
-    """Whether this is a slug: small words with signs between them, and a number or version at the end."""
+    """Whether this is a slug: lower-case words with signs between them, and a number or version at the end."""
     return _SLUG.match(value) is not None
 
 
@@ -184,7 +184,7 @@ def looks_random(value: str) -> bool:
 
 
 def mixed(value: str) -> bool:
-    """Whether there are digits, capitals and small letters in it."""
+    """Whether it has digits, upper-case and lower-case letters."""
     return all((any(c.isdigit() for c in value), any(c.isupper() for c in value), any(c.islower() for c in value)))
 
 

@@ -295,7 +295,7 @@ class SessionInitializer:
 
 
 def _room(max_tokens: int, taken: str) -> int:
-    """The tokens left beside a text and an empty line."""
+    """The tokens left after a text and an empty line."""
     return max(0, max_tokens - count_tokens(taken + "\n\n"))
 
 

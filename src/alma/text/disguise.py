@@ -36,7 +36,7 @@ def is_disguised(text: str) -> bool:
 
 
 class Undisguised:
-    """A text as it is read, and where each of its characters was in the original."""
+    """The visible text, and the original place of each of its characters."""
 
     def __init__(self, text: str) -> None:
         read = list(_read(text))
@@ -82,8 +82,8 @@ def _is_mixed(word: str) -> bool:
     return not word.isascii() and any("a" <= c <= "z" or "A" <= c <= "Z" for c in word)
 
 
-# Soft hyphens, joiners, spaces without width, marks and turns of direction, invisible operators, fillers, variation
-# selectors, and the tags, with which a whole text can be written unseen.
+# Soft hyphens, joiners, zero-width spaces, direction marks and overrides, invisible operators, fillers, variation
+# selectors, and tag characters, which can spell a whole invisible text.
 _UNSEEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
     "\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
@@ -92,7 +92,7 @@ _PICTURE = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u23ff\u24c2\u25a0-\u27bf\u2900-\u297f\u2b00-\u2bff"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
 )
-# Scripts in which a joiner between two letters makes another word: Arabic, Syriac, the scripts of India, Mongolian.
+# Scripts in which a joiner between two letters changes the word: Arabic, Syriac, the scripts of India, Mongolian.
 _JOINED = "\u0600-\u07ff\u0860-\u0dff\u0f00-\u109f\u1780-\u18af\ua840-\ua87f\ufb50-\ufdff\ufe70-\ufefc"
 _IDEOGRAPH = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _SIGN = re.compile(
@@ -109,6 +109,6 @@ _SIGN = re.compile(
 def visible(text: str) -> str:
     """The text without invisible characters, except where an emoji or a script needs them.
 
-    For prompts and terminals; what is stored, and what programs read, stays as it was said.
+    For prompts and terminals; stored text and JSON output are unchanged.
     """
     return text if text.isascii() else _SIGN.sub(lambda sign: sign["kept"] or "", text)

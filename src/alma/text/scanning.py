@@ -94,7 +94,7 @@ class Squeezed:
 
     def __init__(self, text: str) -> None:
         parts: list[str] = []
-        # The offset of the original from each place on.
+        # The offset to the original from each place on.
         self._places, self._ahead = [0], [0]
         end = length = 0
         for match in matches(_LONG_RUN, text):

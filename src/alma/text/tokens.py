@@ -76,10 +76,8 @@ _TELLING = {language: frozenset(words.split()) for language, words in _TELLTALE.
 
 
 def function_words_of(words: Sequence[str], english: frozenset[str], *, accented: bool) -> frozenset[str]:
-    """The function words of the detected language; none where that is English or unknown.
-
-    A language is detected by one word that only it has, by three that others may have as well, or by any when letters
-    have accents; and if there are fewer English words.
+    """The function words of the detected language; none if it is English or unknown. A language is detected by one word
+    that only it has, by three shared words, or by any word in a text with accents, if there are fewer English words.
     """
     least = len([word for word in words if word in english])
     # A quick check for English texts.
@@ -132,7 +130,7 @@ _ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-
 _ACCENTED = re.compile("[\u00a1\u00bf\u00c0-\u024f]")
 # Optional marks of Hebrew and Arabic: vowels, hamza and tatweel.
 _VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0655\u0670]")
-# Letters that Unicode does not decompose, and Arabic and Persian letters that are written for each other.
+# Letters that Unicode does not decompose, and interchangeable Arabic and Persian letters.
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"}
     | {"\u0671": "\u0627", "\u0649": "\u064a", "\u0629": "\u0647", "\u06cc": "\u064a", "\u06a9": "\u0643"}
@@ -140,7 +138,7 @@ _LETTERS = str.maketrans(
 
 # C++ and C# are not C.
 _NAME = r"(?<![\w+#])[a-z]{1,2}(?:\+\+(?!\+)|#(?![\w#]))"
-# Stand-ins for plus and number sign, which full-text indexes take for separators.
+# Replacements for plus and number sign, which full-text indexes treat as separators.
 _STAND_INS = str.maketrans({"+": "\uff0b", "#": "\uff03"})
 # Emoji are words; two regional indicators make a flag.
 _FLAG = "\U0001f1e6-\U0001f1ff"
@@ -157,7 +155,7 @@ _MAYBE_SIGNS = re.compile(
     f"[#\ufe5f\uff03]|[+\ufe62\uff0b\u207a\u208a]{{2}}|[{_FLAG}{_PICTURE}{''.join(map(chr, _STYLES))}]"
 )
 
-# Function words, question words and auxiliaries, which find nothing.
+# Stop words: function words, question words and auxiliaries.
 _FUNCTION_WORDS = """
 a about above after again all also am an and any are aren arent as at be because been before being below between both
 but by can cannot cant could couldnt did didnt do does doesnt doing dont down during each either else ever few for from
@@ -171,10 +169,8 @@ STOP_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 
 def terms(text: str) -> list[str]:
-    """The words of a text in order: letters and digits, without case, width, accents and English endings; pictures.
-
-    Of scripts without spaces, every pair of neighbouring characters and every character. A word longer than 64
-    characters counts in pieces.
+    """The words of a text in order: letters and digits, without case, width, accents and English endings; and emoji.
+    Scripts without spaces give character bigrams and single characters. Words longer than 64 characters are split.
     """
     return list(chain.from_iterable(map(_read_chunks.__getitem__, _chunks(text))))
 
@@ -233,7 +229,7 @@ def searched_terms(text: str) -> list[str]:
 def compounds_of(text: str) -> dict[str, frozenset[str]]:
     """Other forms of terms of a query, each with the terms it replaces.
 
-    That is a compound in one piece, and an abbreviation in full or the other way round.
+    Compounds in one piece, and abbreviations in full or the reverse.
     """
     asked = frozenset(query_terms(text))
     found = {other: frozenset((term,)) for term, other in _other_forms().items() if term in asked}
@@ -282,10 +278,8 @@ def words_by_term(text: str) -> dict[str, str]:
 
 
 def _words(text: str, *, alone: bool = False, in_pieces: bool = False) -> list[str]:
-    """The words of a text; `alone` gives the characters of scripts without spaces one by one as well.
-
-    A text has them, so that a question about a word of one character finds it; in a question they would find too much.
-    So would names `in_pieces`.
+    """The words of a text; `alone` adds single characters of scripts without spaces. Texts have them, so that a query
+    of one character finds them; in longer queries they, and names `in_pieces`, would match too much.
     """
     if not text.isascii():
         # Quotes and dashes are often the only characters that are not ASCII.
@@ -406,7 +400,7 @@ class _Stems(dict[str, str]):
         if self._stemmer is None:
             import Stemmer
 
-            # Without its cache, which would repeat this one.
+            # Without the cache of the stemmer, as this is one.
             self._stemmer = Stemmer.Stemmer("english", 0)
 
 
@@ -415,7 +409,7 @@ _stem_of = _stems.__getitem__
 
 
 class _Chunks(dict[str, tuple[str, ...]]):
-    """A cache of terms by chunk, as texts repeat their words."""
+    """A cache of terms by chunk."""
 
     def __init__(self, *, in_pieces: bool) -> None:
         super().__init__()

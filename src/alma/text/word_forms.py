@@ -1,8 +1,7 @@
 """Written forms of words: compounds, names, numbers and abbreviations, so that one form finds the other.
 
-What a store indexes has more words than are written: the parts of a name like `getUserName`, and `backend` where
-*back-end* stands. A question has not, or else a text that answers it would seem to lack some of them; `wholes_in` tells
-what else to look for.
+Indexed texts have additional terms: the parts of a name like `getUserName`, and `backend` for *back-end*. Queries do
+not, because a matching text would seem to lack some of them; `wholes_in` lists further terms to search for.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from string import ascii_lowercase, ascii_uppercase, digits
 _SMALL = "a-zß-öø-ÿа-яёα-ω"
 _CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 _LETTER = _SMALL + _CAPITAL
-# A camel-case boundary: a capital after a small letter or digit, or the end of an abbreviation (HTTPServer).
+# A camel-case boundary: a capital after a lower-case letter or digit, or the end of an abbreviation (HTTPServer).
 _HUMP = f"[{_SMALL}0-9][{_CAPITAL}]|[{_CAPITAL}]{{2}}[{_SMALL}]{{2}}"
 _NAME = re.compile(f"(?<![{_LETTER}0-9])(?=[{_LETTER}0-9]*?(?:{_HUMP}))[{_LETTER}0-9]{{3,64}}(?![{_LETTER}0-9])")
 _PART = re.compile(
@@ -25,15 +24,15 @@ _SHORTEST_PART = 2
 _LONGEST_JOINED = 64
 # A letter joined to a word: e-mail, x-ray.
 _LETTERED = re.compile(f"(?<![\\w-])([{_LETTER}])-([{_LETTER}]{{3,}})(?![\\w-])")
-# Those, words joined by underscores, and two short words with a hyphen: user_name, gpt-4, back-end.
+# The same, words joined by underscores, and two short words with a hyphen: user_name, gpt-4, back-end.
 _COMPOUND = re.compile(
     f"(?<![\\w-])(?:[{_LETTER}][{_LETTER}0-9]*(?:_[{_LETTER}0-9]+){{1,5}}|[{_LETTER}]-[{_LETTER}]{{3,}}"
     f"|(?=[{_LETTER}0-9-]{{3,9}}(?![\\w-]))[{_LETTER}][{_LETTER}0-9]*-[{_LETTER}0-9]+)(?![\\w-])"
 )
-# In a question, hyphenated words of any length.
+# In a query, hyphenated words of any length.
 _TWO_PIECES = re.compile(f"(?<![\\w-])([{_LETTER}]{{2,}})[-\u2010\u2011]([{_LETTER}]{{2,}})(?![\\w-])")
 _MOST_WHOLES = 8
-# 1,000 as it is written in several countries and in code.
+# Grouped digits as written in several countries and in code: 1,000.
 _GROUPS = "[,'_\u2019\u066c\u00a0\u202f\u2009]"
 _NUMBER = re.compile(rf"(?<![\w.,'])\d{{1,3}}(?:{_GROUPS}\d{{3}})+(?![\d,_'])")
 _BETWEEN = re.compile(rf"[-]|{_GROUPS}")
@@ -85,7 +84,7 @@ def _has_humps(kinds: bytes) -> bool:
 
 def _with_parts(name: re.Match[str]) -> str:
     parts = _PART.findall(name[0])
-    # In a key or a digest every other letter would be one.
+    # Not in keys and digests, which have many case changes.
     least = 2 if len(name[0]) <= _SHORT_NAME else 3
     if len(parts) < 2 or len(name[0]) < least * len(parts):
         return name[0]
@@ -93,7 +92,7 @@ def _with_parts(name: re.Match[str]) -> str:
 
 
 def _as_one(word: re.Match[str]) -> str:
-    # Mail without the letter is another thing; a shirt is not.
+    # "E-mail" is not "mail", but a t-shirt is a shirt.
     return _whole(word) if word[1] in "eE" else f"{_whole(word)} {word[2]}"
 
 

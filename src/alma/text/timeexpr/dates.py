@@ -29,7 +29,7 @@ from alma.text.timeexpr.vocabulary import (
 
 _TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
 _NUMBER = "#"
-# Words that bound a time, by a date or by an event.
+# Words that bound a time by a date or an event.
 _BOUNDS = "between from before until till prior after since following later onward onwards during throughout around"
 _WORD_SETS = {
     "MONTHS": (*MONTHS, *(name[:3] for name in MONTHS), "sept"),
@@ -154,9 +154,7 @@ _PARTS = r"(?: (?:in the )?(?P<part>morning|afternoon|evening|night))?"
 
 
 class Hours(NamedTuple):
-    """The hours of a day that are meant, the words that they and their day were read from, and whether all from then on
-    are meant.
-    """
+    """Hours of a day, the words that name them and their day, and whether the time is open-ended."""
 
     spans: tuple[Span, ...]
     phrase: str
@@ -231,9 +229,8 @@ _ALONE = re.compile(rf"\b{_WHEN}{_PARTS}{END}")
 
 
 def with_day(text: str, day: str) -> str | None:
-    """A text that names hours by a clock, and no day, with this one behind them; None where it names no such hours.
-
-    Nothing else may be meant: not "after 5", nor "between 9 and 11".
+    """A text that names clock hours without a day, with this day appended; None if it names none. Only unambiguous
+    hours count: not "after 5" or "between 9 and 11".
     """
     found = _ALONE.search(text)
     if found is None or not any(found[name] for name in ("half", "half2", "word", "exact", "minute")):
@@ -249,7 +246,7 @@ _SHORT = ("minute", "hour")
 
 
 def hours_from_now(phrase: str, now: datetime) -> Span | None:
-    """The hours around "two hours ago", or since the beginning of "the last hour"; none of longer times."""
+    """The hours around "two hours ago", or since the beginning of "the last hour"; None for longer times."""
     ago, last = _AGO.fullmatch(phrase), _LAST.fullmatch(phrase)
     if ago is not None and ago["unit"] in _SHORT:
         moment = shifted(now, ago, -1)
@@ -262,7 +259,7 @@ def hours_from_now(phrase: str, now: datetime) -> Span | None:
 
 # ---------------------------------------------------------------------- parts of a day
 
-# From which hour on, and up to which; a night has some of the next day.
+# The first hour and the end of each part; a night extends into the next day.
 _PARTS_OF_DAY = {"morning": (4, 12), "noon": (11, 14), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
 _DAYPART = rf"(?P<part>{'|'.join(_PARTS_OF_DAY)})"
 _INSIDE = re.compile(rf"\b(?:to|over)?{_DAYPART}s?\b")

@@ -17,7 +17,7 @@ _QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!
 
 @dataclass(frozen=True, slots=True)
 class TimeExpression:
-    """Words that name a time, and the span that they stand for, up to but not including `end`."""
+    """Words that name a time, and their span, up to but not including `end`."""
 
     phrase: str
     start: datetime
@@ -28,12 +28,12 @@ class TimeExpression:
 class TimeWindow:
     """The span of time a question asks about, from `start` up to but not including `end`.
 
-    `others` are further spans, as of May in "March and May". `anchor` is the event that bounds it
-    where that is not a date ("the release"); the span is then not known yet and `side` says whether it lies before,
-    during or after the event, or `beside` how far from it ("the day after"); `then` is the event that ends it, if
-    there is one ("between the kickoff and the launch"). `event_within` is when the event was as far as the question
-    says it ("the release in March"); the time `recurs` where any such event is meant ("what runs after the build?").
-    `at_best` are the parts of its days that are meant: mornings or evenings.
+    `others` are further spans, as of May in "March and May". `anchor` is the event that bounds it instead of a date
+    ("the release"); the span is then unknown, and `side` says whether it lies before, during or after the event, or
+    `beside` how far from it ("the day after"); `then` is a second event that ends it ("between the kickoff and the
+    launch"). `event_within` is the date that the question gives for the event ("the release in March"); the time
+    `recurs` if any such event is meant ("what runs after the build?"). `at_best` are preferred parts of its days:
+    mornings or evenings.
     """
 
     start: datetime
@@ -50,7 +50,7 @@ class TimeWindow:
 
     @property
     def spans(self) -> tuple[Span, ...]:
-        """Every span that it has."""
+        """All spans."""
         return ((self.start, self.end), *self.others)
 
     def holds(self, moment: datetime) -> bool:
@@ -58,9 +58,9 @@ class TimeWindow:
         return any(start <= moment < end for start, end in self.spans)
 
     def share(self, moment: datetime) -> float:
-        """The weight of a moment inside: half where another part of its day is meant."""
+        """The weight of a moment inside: half if the question names another part of the day."""
         is_best = not self.at_best or any(start <= moment < end for start, end in self.at_best)
-        # Many memories only have a day.
+        # Many memories have a day without a time.
         return 1.0 if is_best else 0.5
 
     def anchored(self, moment: datetime, now: datetime) -> TimeWindow | None:
@@ -96,17 +96,16 @@ def resolve(question: str, now: datetime, locale: str | None = None, *, hours_on
     """The time a question asks about, or None where it names no time.
 
     `now` is when it is asked, and days begin at midnight in its time zone. `locale` is the language of the question;
-    None tries all known ones. With `hours_only`, it is the hours that a question about the past names by a clock
-    without a day ("around noon"), of the last day that had them; other questions may name hours and not mean that.
+    None tries all known ones. With `hours_only`, a question about the past that names clock hours without a day
+    ("around noon") means those of the last such day.
     """
     text = normalized(_unquoted(question), locale)
     return _last_hours(text, now) if hours_only else _window(text, now)
 
 
 def find(text: str, now: datetime, locale: str | None = None) -> list[TimeExpression]:
-    """The times a statement made at `now` may mean: "come back in March" may be over, or is yet to come.
-
-    An ambiguous expression has an entry for each reading.
+    """The times that a statement made at `now` may mean: "come back in March" may be in the past or in the future. An
+    ambiguous expression has an entry for each reading.
     """
     plain = normalized(text, locale)
     if not may_speak_of_time(plain):
@@ -192,9 +191,9 @@ def _in_zone(span: Span, now: datetime) -> Span:
 
 # ---------------------------------------------------------------------- events
 
-# A question for the time between two events needs both.
+# A question about the time between two events needs both.
 _ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
-# A question for what to do before a release means any release,
+# A question about habits or duties means any release,
 _ASKS_RULE = re.compile(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
 # and so does one about "the release", unless something else in the question is past or future. Of another person
 # ("What does Evan do after the wedding?") one event is meant.
@@ -256,7 +255,7 @@ _MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETER
 
 
 def _between_events(text: str) -> TimeWindow | None:
-    """ "between the kickoff and the launch": two events that memory has to date."""
+    """ "between the kickoff and the launch": two events that are dated from memory."""
     match = _BETWEEN.search(text)
     if match is None or not query_time(text, EARLIEST).looks_back:
         return None
@@ -283,7 +282,7 @@ def _named(event: str) -> str:
 
 
 def _anchor(text: str) -> TimeWindow | None:
-    """ "before the release", "after launch", "since Anna left": an event that memory has to date."""
+    """ "before the release", "after launch", "since Anna left": an event that is dated from memory."""
     if _ASKS_SPAN.search(text):
         return None
     return _between_events(text) or _beside_event(text) or _while(text)

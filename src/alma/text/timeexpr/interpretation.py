@@ -47,7 +47,7 @@ def point_day(match: re.Match[str], at: QueryTime) -> Span:
 
 
 def slash_day(match: re.Match[str], at: QueryTime) -> tuple[Span, ...]:
-    """ "3/12/2025" is the 12th of March or the 3rd of December, by country: both are tried."""
+    """ "3/12/2025" is the 12th of March or the 3rd of December, depending on the country: both are tried."""
     year, one, two = (int(match[name]) for name in ("year", "one", "two"))
     year += 2000 if year < 100 else 0
     ways = [(one, two)] if one == two else [(one, two), (two, one)]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from alma.text.timeexpr.vocabulary import DAY_WORDS, END, MONTHS, NUMBERS, SEASONS, WEEKDAYS, expanded
 
 MAX_LENGTH = 2_000
-"""Only the beginning of a longer text is read: in a long text, a time is one of many."""
+"""Only the beginning of a longer text is read."""
 
 Replacement = str | Callable[[re.Match[str]], str]
 Form = tuple[re.Pattern[str], Replacement]
@@ -24,7 +24,7 @@ _TOKEN = re.compile("[a-z]+")
 
 
 def normalized(text: str, locale: str | None = None) -> str:
-    """The beginning of a text in small letters and single spaces, with its times in plain English.
+    """The beginning of a text in lower case and with single spaces, with its times in plain English.
 
     `locale` is the language of the text, for example "de"; None tries all of `locales.toml`.
     """
@@ -84,7 +84,7 @@ class _Words:
             for alike, meaning in zip(spellings.split(), meanings, strict=True)
             for each in alike.split("|")
         }
-        # The longest first, so that none is taken for the beginning of another.
+        # Longest first, so that no word hides a longer one that begins with it.
         self.pattern = "|".join(sorted(self._meaning_of, key=len, reverse=True))
 
     def __getitem__(self, word: str) -> str:
@@ -218,13 +218,13 @@ def _shorthand() -> _Shorthand:
 
 
 def _fiscal_year(match: re.Match[str]) -> str:
-    """As a calendar year, of which a quarter or a half may be meant; when a fiscal year begins is unknown."""
+    """The calendar year instead, or a quarter or half of it; the start of the fiscal year is unknown."""
     year = f"20{match['year']}"
     return f"{match['of'] or ('' if match['share'] else 'in ')}{year}{match['share'] or ''}"
 
 
 def _sprints_ago(match: re.Match[str]) -> str:
-    """As weeks: a sprint is taken to be two weeks long."""
+    """As weeks: a sprint is assumed to last two weeks."""
     weeks = 2 * int(NUMBERS.get(match[1], match[1]))
     return f"from {weeks + 1} weeks ago to {weeks - 1} weeks ago"
 

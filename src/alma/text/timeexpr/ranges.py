@@ -76,7 +76,7 @@ def _plainly_written(text: str) -> str:
 
 
 class Placed(NamedTuple):
-    """Words that are a date, or would be with words of another one; `full` if they need no other word."""
+    """Words that are a date, or would be with words of another date; `full` if they are complete."""
 
     words: str
     date: Date | None
@@ -170,7 +170,7 @@ def _second(text: str, at: QueryTime) -> Placed | None:
 
 
 def _between(first: Placed, second: Placed, at: QueryTime) -> Span | None:
-    """From one date to the other, of which either may name the month or the year of both."""
+    """From one date to the other; either may name the month or the year for both."""
     one, other = _completed(first, second.words, at), _completed(second, first.words, at)
     if one is None or other is None:
         return None
@@ -255,7 +255,7 @@ def _listed(text: str, at: QueryTime) -> Date | None:
 
 
 def _further(text: str, at: QueryTime) -> Iterator[Placed]:
-    """The dates that a text goes on with, each behind an "and"."""
+    """The dates that follow in a text, each after an "and"."""
     while (join := _AND.match(text)) is not None:
         found = _at_start(text[join.end() :], at)
         if found is None:

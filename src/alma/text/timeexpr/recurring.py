@@ -129,7 +129,7 @@ def _easter_and(days: int) -> Callable[[int], datetime]:
     return _after(_easter, days)
 
 
-# When each begins in a year, and how many days it has.
+# When each feast begins in a year, and how many days it has.
 _FEASTS: Mapping[str, tuple[Callable[[int], datetime], int]] = {
     "christmas eve": (_on(12, 24), 1),
     "christmas day": (_on(12, 25), 1),

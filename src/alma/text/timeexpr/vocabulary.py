@@ -48,7 +48,7 @@ NEXT = r"(?:next|coming|this coming|upcoming)"
 LONG_UNIT = r"(?P<unit>week|month|quarter|year|weekend)"
 SEASON = rf"(?P<season>{'|'.join(SEASONS)})(?!\w| boot)"  # Not the framework.
 WEEKDAY = rf"(?P<weekday>{'|'.join(WEEKDAYS)})\b"
-# Only where a day must be meant, as "sun" is also a word.
+# Only where a day must follow, because "sun" is also a word.
 SHORT_WEEKDAY = r"(?P<weekday>mon|tues?|wed|thu|thurs?|fri|sat|sun)\b\.?"
 # At the end of a sentence or clause.
 END = r"(?=[^\w]*$|[,;:?!)]|\.(?: |$))"
@@ -82,13 +82,13 @@ PATTERNS = {
     "NTH": r"(?P<nth>first|second|third|fourth|fifth|1st|2nd|3rd|4th|5th|last|final)",
     "OF_YEAR": rf"(?:,?[ /-](?:of )?{YEAR}| (?:of )?(?P<which>last|this|next|the) year\b)",
 }
-"""The patterns that those of `english.toml` are made of."""
+"""The named patterns that `english.toml` refers to."""
 
 _NAME = re.compile("<<([A-Z_]+)>>")
 
 
 def expanded(pattern: str, names: Mapping[str, str]) -> str:
-    """A pattern with the named ones in their places."""
+    """A pattern after inserting the named patterns."""
     return _NAME.sub(lambda name: names[name[1]], pattern)
 
 
@@ -121,7 +121,7 @@ PAST_VERB = (
     r"built|chose|gave|held|kept|knew|lost|paid|spoke|spent|taught|thought|won|quit|fell|"
     r"agreed|(?!planned|scheduled|expected|booked|invited|required|needed|supposed|hundred|embed)\w\w+[^\We]ed)"
 )
-# "Who booked it?" asks for what is over; "what is booked" need not be.
+# "Who booked it?" is about the past; "what is booked" need not be.
 _BACK = re.compile(rf"\b(?:{PAST_VERB}|ago|who \w+ed)\b")
 _AHEAD = re.compile(
     r"\b(?:will|shall|won't|going to|\w+'ll|due|plan|plans|planned|planning|scheduled|expected|upcoming|coming up|"
@@ -130,12 +130,12 @@ _AHEAD = re.compile(
 
 
 def looks_back(text: str) -> bool:
-    """Whether a text in small letters speaks of the past."""
+    """Whether a lower-case text is about the past."""
     return _BACK.search(text) is not None
 
 
 def query_time(text: str, now: datetime) -> QueryTime:
-    """Whether a question in small letters asks about the past or the future."""
+    """Whether a lower-case question is about the past or the future."""
     is_over = looks_back(text)
     return QueryTime(now, looks_ahead=not is_over and _AHEAD.search(text) is not None, looks_back=is_over)
 

@@ -48,7 +48,7 @@ class Scope:
         return cls(unlimited=True)
 
     def predicate(self, spec: RecordSpec) -> Predicate:
-        """The predicate for records of this kind inside the scope; a name that the kind does not have matches nothing."""
+        """The predicate for records of this kind inside the scope; a name that the kind lacks matches nothing."""
         return _predicate(self, spec)
 
     def _check(self, name: str) -> None:
@@ -119,7 +119,7 @@ class MemoryScope:
         return not self.forbids(domain) and (not self.can_learn or _among(domain, self.can_learn))
 
     def forbids(self, domain: str) -> bool:
-        """Whether the agent must not learn in this domain; spellings such as backend_logic and Backend Logic are equal."""
+        """Whether the agent must not learn in this domain; backend_logic and Backend Logic are the same."""
         return _among(_checked("domain", domain), self.cannot_learn)
 
     def get_readable_agents(self) -> list[str]:

@@ -241,7 +241,7 @@ def _pairs(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[tup
 
 
 def _lifted(old: ScoredRecord, new: ScoredRecord) -> bool:
-    """Raise the score of the new version above the old one, unless only the old one is in the time range of the query."""
+    """Raise the new version above the old one, unless only the old one is in the time range of the query."""
     gap = old.score - new.score
     if gap < 0 or old.terms.get("time", 0.0) > new.terms.get("time", 0.0):
         return False

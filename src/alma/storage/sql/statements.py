@@ -316,7 +316,7 @@ class KindStatements:
 
     @cached_property
     def text_length(self) -> str:
-        """The length of the searchable text in bytes; in characters on SQLite, which only has octet_length since 3.43."""
+        """The length of the searchable text in bytes, or in characters on SQLite (octet_length is new in 3.43)."""
         length = "length" if self._names.dialect == "sqlite" else "octet_length"
         return " + ".join(f'coalesce({length}("{self.table}"."{name}"), 0)' for name in self.spec.text)
 
@@ -358,7 +358,7 @@ class KindStatements:
 
     @cached_property
     def selection(self) -> str:
-        """The select list of a whole record: its columns, its tags, and its vector of the model in the first parameter."""
+        """The select list of a record: its columns, its tags, and its vector of the model in the first parameter."""
         columns = [f'"{self.table}"."{field.name}"' for field in self.spec.stored]
         if self.spec.tags_field is not None:
             columns.append(self._tags_column())
@@ -367,7 +367,7 @@ class KindStatements:
         return f'SELECT {", ".join(columns)} FROM "{self.table}"'
 
     def _vector_column(self) -> str:
-        """The vector as a subquery instead of a join, so that it runs for returned rows only, not for all sorted ones."""
+        """The vector as a subquery, which runs for returned rows only; a join would read it for all sorted ones."""
         table = self._names.embeddings
         return (
             f"(SELECT {table}.embedding FROM {table} WHERE {table}.memory_type = '{self.spec.kind}' "

@@ -219,7 +219,7 @@ def test_a_tokenizer_without_letters_is_an_error(folder: Path) -> None:
 
 
 def test_a_window_that_is_too_wide_for_the_model_is_named(folder: Path) -> None:
-    with pytest.raises(EmbeddingError, match=r"the model failed on 602 tokens: .* as many at once as window says"):
+    with pytest.raises(EmbeddingError, match=r"the model failed on 602 tokens: check that the tokenizer belongs to it"):
         LocalEmbedder(folder=folder, window=1_000).encode("word " * 600)
 
 

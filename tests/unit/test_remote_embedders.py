@@ -89,12 +89,12 @@ def test_shortened_vectors_are_asked_for_and_are_another_space(make: Make, serve
     assert make().model == "text-embedding-3-small"
 
 
-def test_a_model_nobody_knows_needs_its_dimensions(server: EmbeddingServer) -> None:
+def test_an_unknown_model_needs_its_dimensions(server: EmbeddingServer) -> None:
     server.dimension = 768
     own = OpenAIEmbedder(KEY, "nomic-embed", dimensions=768, base_url=server.url)
     assert len(own.encode("a")) == 768
     assert "dimensions" not in server.received[0].body
-    with pytest.raises(ConfigurationError, match="say how long its vectors are"):
+    with pytest.raises(ConfigurationError, match="give the length of its vectors"):
         OpenAIEmbedder(KEY, "nomic-embed")
 
 

@@ -93,7 +93,7 @@ def test_every_projected_key_has_its_documented_form(projection: RedisProjection
 def test_every_key_ends_with_its_time_to_live(redis_url: str, prefix: str, keys: Keys) -> None:
     ttls = {"session_context": 50.0, "memory_data": 70}
     with RedisProjection(redis_url, prefix, ttl_seconds=ttls, timeout_seconds=60) as projection:
-        projection.apply([*a_workspace(), *changes(a_memory("soon", expires_at=NOW + timedelta(seconds=40)))])
+        projection.apply([*a_workspace(), *changes(a_memory("soon", expires_at=clock.now() + timedelta(seconds=40)))])
         longest = {name: keys.ttl(name) for name in keys.names()}
         projection.clear()
     assert all(0 < seconds <= 86_400 for seconds in longest.values())

@@ -294,7 +294,10 @@ def test_a_tab_is_answered_by_what_to_write(tmp_path: Path) -> None:
             {"embedding_provider": "openai", "openai": {"api_key": "k", "base_url": "host"}},
             "openai.base_url must begin",
         ),
-        ({"embedding_provider": "openai", "openai": {"api_key": "k", "model": "m"}}, r"vectors are \(embedding_dim\)"),
+        (
+            {"embedding_provider": "openai", "openai": {"api_key": "k", "model": "m"}},
+            r"length of its vectors \(embedding_dim\)",
+        ),
         ({"embedding_provider": "azure", "azure": {"key": "k"}}, "give azure.openai_endpoint"),
         ({"embedding_provider": "local", "local": {"model_name": "m"}}, r"tokenizer.json \(local.folder\)"),
     ],

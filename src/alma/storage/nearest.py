@@ -45,15 +45,3 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     cosines = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
     clipped: list[float] = np.minimum(np.maximum(cosines, -1.0), 1.0).tolist()
     return clipped
-
-
-def cosines_among(vectors: Sequence[Vector]) -> list[list[float]]:
-    """The pairwise cosines of these vectors, to about six digits."""
-    import numpy as np
-
-    if not vectors:
-        return []
-    rows = np.frombuffer(b"".join(vector.to_bytes() for vector in vectors), dtype="<f4").reshape(len(vectors), -1)
-    rows = rows / np.maximum(np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True), 1e-30)
-    among: list[list[float]] = (rows @ rows.T).tolist()
-    return among

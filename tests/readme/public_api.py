@@ -43,6 +43,8 @@ MODULES = (
     "alma.importers",
     "alma.ingest",
     "alma.integration",
+    "alma.integration.claude_agent_sdk",
+    "alma.integration.openai_agents",
     "alma.judge",
     "alma.learning",
     "alma.llm",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ProviderError, RefusedError
@@ -24,6 +25,7 @@ from alma.model.learning import Outcome
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
+from alma.model.vector import Vector
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record
 from alma.retrieval.supersession import stated
@@ -116,6 +118,27 @@ class Ingest:
         if self._judge is None:
             self._judge = default_judge()
         return self._judge
+
+    def keeping_each(self, redactor: Redactor | None) -> Ingest:
+        """The same ingest, with another redactor, for records that their writer reads back one by one.
+
+        It neither merges duplicates nor refuses echoes.
+        """
+        kept = copy.copy(self)
+        kept._echo_guard, kept._merges, kept._redactor, kept._prepared = None, False, redactor, {}
+        return kept
+
+    def ready(
+        self, records: Sequence[T], embed: Callable[[T], bool] = lambda _: True
+    ) -> list[tuple[T, tuple[Vector, ...]]]:
+        """The records without secrets and with vectors, those of their passages apart, for a transaction of the caller.
+
+        Those of which `embed` says no get no vector.
+        """
+        clean = [self.clean(record)[0] for record in records]
+        encoded = iter(embedded(self._embedder, [record for record in clean if embed(record)]))
+        made = [next(encoded) if embed(record) else Embedded(record) for record in clean]
+        return [(cast(T, each.record), each.passages) for each in made]
 
     def save(
         self, record: Record, by: Attribution = ANONYMOUS, source: str = "agent", supersedes: Iterable[str] = ()

@@ -119,6 +119,33 @@ class SecretRedactor:
         ]
 
 
+class OpaqueValues:
+    """A redactor that leaves the values of some JSON keys as they are: ids and signatures, which look like secrets.
+
+    Long values in base64 under any key of `_BLOBS`, as images, are left as well.
+    """
+
+    def __init__(self, redactor: Redactor, keys: Iterable[str]) -> None:
+        self._redactor = redactor
+        self._keys = frozenset(keys)
+
+    def redact(self, text: str, name: str = "") -> Redacted:
+        if name in self._keys or (name in _BLOBS and _is_blob(text)):
+            return Redacted(text)
+        return self._redactor.redact(text, name)
+
+
+def _is_blob(text: str) -> bool:
+    """Whether a text is a file in base64, bare or as a data URL."""
+    body = text.partition(";base64,")[2] if text.startswith("data:") else text
+    return len(body) >= _SHORTEST_BLOB and _BASE64.fullmatch(body) is not None
+
+
+_BLOBS = frozenset({"data", "url", "image_url", "file_data", "file_url", "base64"})
+_SHORTEST_BLOB = 256
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]++={0,2}")
+
+
 def _to_the_end(keys: list[Span], text: str) -> list[Span]:
     """Keys that a line break splits, with their rest on the next line."""
     return [

@@ -1,4 +1,4 @@
-"""Integration: hooks for agents that run outside of ALMA, with memories before a task and learning after it."""
+"""Hooks for agents that run outside of ALMA: memories before a task and learning after it."""
 
 from __future__ import annotations
 

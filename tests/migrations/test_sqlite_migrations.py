@@ -394,7 +394,7 @@ def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:
         SQLiteStorage(path)
     assert path.read_text().startswith("these are my notes")
     with (
-        pytest.raises(StorageError, match="is no SQLite database, or a damaged one"),
+        pytest.raises(StorageError, match="is not an SQLite database, or it is damaged"),
         open_migrator(str(path)) as migrator,
     ):
         migrator.status()

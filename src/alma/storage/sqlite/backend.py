@@ -1,4 +1,4 @@
-"""SQLiteBackend: what SQLite does in its own way."""
+"""SQLiteBackend: the backend primitives on SQLite."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from alma.storage.sqlite.words import WordSearch
 _POSITION = "SELECT seq FROM sqlite_sequence WHERE name = 'embeddings'"
 Owners = tuple[str | None, str | None, str | None, str | None]
 _NO_OWNERS: Owners = (None, None, None, None)
-# What `FoundVector._make` does, without a step of the interpreter for each of hundreds.
+# The same as `FoundVector._make`, without interpreter overhead for each of hundreds.
 _found_vector: Callable[[Any], FoundVector] = partial(tuple.__new__, FoundVector)
 
 
 class SQLiteFeed(VectorFeed):
-    """The vector feed: the ids of the embeddings, which are numbered once and for all."""
+    """The vector feed: embedding ids ascend and are never reused."""
 
     def __init__(self, backend: SQLiteBackend) -> None:
         self._backend = backend
         self._marks_of: dict[str, Hashable] = {}
 
     def name(self) -> str:
-        # No two stores were made in the same microsecond, least of all in one place.
+        # The creation time in microseconds identifies the store.
         return str(self._backend.rows(f"SELECT min(applied_at) FROM {HISTORY_TABLE}", {})[0][0])
 
     def position(self) -> int:
@@ -76,7 +76,7 @@ class SQLiteFeed(VectorFeed):
             f"WHERE embeddings.memory_type = :kind AND embeddings.model = :model",
             {
                 **values,
-                # Written as JSON writes it.
+                # The repr of a list of integers is JSON.
                 "positions": str(list(positions)),
                 "kind": question.spec.kind,
                 "model": question.model,
@@ -91,7 +91,7 @@ class SQLiteFeed(VectorFeed):
     def listing(
         self, spec: RecordSpec, where: Predicate, model: str | None = None, make_up_to: int = 0
     ) -> Listing | None:
-        """The few records that fulfil a predicate, if that is known or may be found out."""
+        """The records that match a selective predicate, from the cache or, up to `make_up_to` records, by a query."""
         if not (make_up_to or self._backend.cache.listings) or self._backend.writable or not can_be_listed(spec, where):
             return None
         wanted = model or self._backend.embedding_model
@@ -109,7 +109,7 @@ class SQLiteFeed(VectorFeed):
         return [number for (number,) in rows]
 
     def _owners(self, spec: RecordSpec, keys: Collection[str]) -> Mapping[str, Owners]:
-        """Whose the records are, None where a kind knows no such owner."""
+        """The owners of records; None for an owner that the kind does not have."""
         columns = ", ".join(f'"{name}"' if name in spec.by_name else "NULL" for name in OWNERS)
         rows = self._backend.rows(
             f'SELECT "{spec.key}", {columns} FROM "{spec.table}" '
@@ -124,9 +124,9 @@ def _keys_by_kind(rows: Iterable[Sequence[Any]]) -> list[tuple[str, set[str]]]:
     return [(kind, {key for _, key in group}) for kind, group in groupby(pairs, key=lambda pair: pair[0])]
 
 
-# Older SQLite takes no more parameters in a statement.
+# The limit of older SQLite versions.
 _MOST_PARAMETERS = 999
-# With more, reading the statement would take as long as is gained, unless there are very many rows.
+# With more rows per statement, parsing it costs what it gains, except in very large batches.
 _MOST_ROWS = 8
 
 
@@ -138,13 +138,13 @@ def write_rows(
     *,
     replace: bool = False,
 ) -> None:
-    """Write rows of these columns; with `replace`, in place of those that they contradict."""
+    """Insert rows of these columns; with `replace`, conflicting rows are replaced."""
     left, names = iter(rows), tuple(columns)
     at_once = max(1, min(_MOST_ROWS, _MOST_PARAMETERS // len(names)))
     group = list(islice(left, at_once))
 
     def whole_groups() -> Iterator[tuple[Any, ...]]:
-        """Lazily: all at once would be a copy of the whole batch."""
+        """Lazily, to avoid a copy of the whole batch."""
         nonlocal group
         while len(group) == at_once:
             yield tuple(chain.from_iterable(group))
@@ -158,17 +158,17 @@ def write_rows(
 
 @lru_cache(maxsize=1024)
 def overwriting(table: str, columns: tuple[str, ...], key: str) -> str:
-    """The statement that writes these columns of the row with a key, which comes last."""
+    """The UPDATE of these columns; the key is the last parameter."""
     changes = ", ".join(f'"{name}" = ?' for name in columns)
     return f'UPDATE "{table}" SET {changes} WHERE "{key}" = ?'
 
 
 @lru_cache(maxsize=1024)
 def writing(table: str, columns: tuple[str, ...], rows: int = 1, replace: bool = False) -> str:
-    """The statement that writes so many rows.
+    """The INSERT of a number of rows.
 
-    What fails leaves the rows before it: the transaction is rolled back anyway, and so SQLite need not keep a copy of
-    every page that the statement changes.
+    OR FAIL keeps the rows before an error. The transaction is rolled back anyway, and SQLite need not journal each
+    statement.
     """
     names = ", ".join(f'"{name}"' for name in columns)
     row = f"({', '.join('?' * len(columns))})"
@@ -188,14 +188,14 @@ _MOST_SEARCHES = 64
 class SQLiteBackend(SqlBackend):
     """Reads and writes on one SQLite connection, with FTS5 for words; vectors are compared in this process."""
 
-    # The lookup takes no round trip here, and the ids that are made here are always the newest.
+    # A lookup costs no round trip, and generated ids ascend.
     many_ids = 1
 
     def __init__(self, connection: sqlite3.Connection, path: Path, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._connection = connection
         self._path = path
-        # What was prepared for searches of the same records, reused inside a snapshot.
+        # Prepared searches by kind and predicate, reused inside a snapshot.
         self._searches: dict[tuple[str, Predicate], WordSearch] = {}
 
     @cached_property
@@ -203,7 +203,7 @@ class SQLiteBackend(SqlBackend):
         return SQLiteFeed(self)
 
     def close(self) -> None:
-        """Drop what refers back here, so that memory is freed without the garbage collector."""
+        """Drop reference cycles, so that memory is freed without the garbage collector."""
         self._searches.clear()
         self.__dict__.pop("feed", None)
 
@@ -252,7 +252,7 @@ class SQLiteBackend(SqlBackend):
     def begin_history(
         self, kind: str, keys: Sequence[str], by: Attribution, moment: datetime, change: ChangeType
     ) -> bool:
-        """In one statement, without making a record of each version."""
+        """Insert the first versions with one statement, without constructing records."""
         at = self.dialect.encode(FieldType.TIMESTAMP, moment)
         values = {"kind": kind, "change": str(change), "reason": by.reason, "moment": at, "author": by.author}
         if len(keys) == 1:
@@ -266,7 +266,7 @@ class SQLiteBackend(SqlBackend):
         if spec.text:
             self._reindex_words(spec, records, previous)
         if len(records) == 1:
-            # Indexes of columns that are not named need not be written.
+            # Only the indexes of changed columns are written.
             changes = statements.changes(records[0], previous[0])
             if changes:
                 changing = overwriting(statements.table, tuple(changes), spec.key)
@@ -282,7 +282,7 @@ class SQLiteBackend(SqlBackend):
             )
 
     def _announce_vectors(self, spec: RecordSpec, keys: Sequence[str]) -> None:
-        """Give vectors new ids: an index knows whose they are, and has to learn when that changes."""
+        """Give vectors new ids, so that vector indexes read their changed owners."""
         if keys:
             self.run_many(
                 "REPLACE INTO embeddings (memory_type, memory_id, model, part, dims, embedding) "
@@ -300,8 +300,8 @@ class SQLiteBackend(SqlBackend):
         try:
             self._write_own_vectors(spec, vectors, model)
         except sqlite3.IntegrityError:
-            # Most are new, which is twice as fast to write. Replaced, not updated: a changed vector gets a new id, by
-            # which indexes learn of it.
+            # Plain inserts are tried first, as they are twice as fast and most vectors are new. REPLACE instead of
+            # UPDATE gives a changed vector a new id, which indexes read.
             self._write_own_vectors(spec, vectors, model, replace=True)
 
     def _write_own_vectors(
@@ -342,7 +342,7 @@ class SQLiteBackend(SqlBackend):
             self.run_many(statement, rows)
 
     def _unindex_words(self, spec: RecordSpec, seqs: Iterable[int], records: Sequence[Record]) -> None:
-        """Remove entries: a contentless index needs the words that were in them."""
+        """Remove entries; a contentless index needs their words for that."""
         table, names = self.names.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
         self.run_many(
             f"INSERT INTO {table} ({table}, rowid, {names}) VALUES ('delete', {', '.join('?' * (2 + len(spec.text)))})",
@@ -350,7 +350,7 @@ class SQLiteBackend(SqlBackend):
         )
 
     def _reindex_words(self, spec: RecordSpec, records: Sequence[Record], previous: Sequence[Record]) -> None:
-        """Index anew what has other words, or another owner, than before."""
+        """Update the index entries of records whose words or owners changed."""
         if all(map(same_entries, previous, records)):
             return
         was, now = zip(*entries(spec, previous), strict=True), zip(*entries(spec, records), strict=True)
@@ -361,13 +361,13 @@ class SQLiteBackend(SqlBackend):
         self._index_words(spec, seqs, after)
 
     def _seqs(self, spec: RecordSpec, records: Sequence[Record]) -> list[int]:
-        """Where stored records stand in their table."""
+        """The row numbers of stored records."""
         keys = [record.key for record in records]
         sql = f'SELECT "{spec.key}", seq FROM "{spec.table}" WHERE "{spec.key}" IN (SELECT value FROM json_each(:keys))'
         found = dict(self.rows(sql, {"keys": self.dialect.encode(FieldType.STRINGS, keys)}))
         return [found[key] for key in keys]
 
-    # Callers continue without full text in the same transaction where its tables are gone, so SQLite's errors are
+    # Callers continue without full text in the same transaction if its tables are missing, so errors of SQLite are
     # translated here.
 
     def matching(
@@ -388,14 +388,14 @@ class SQLiteBackend(SqlBackend):
 
     def size(self, spec: RecordSpec, where: Predicate) -> int:
         if spec.text:
-            # Without its index of words a store can still be counted.
+            # If the full-text index is missing, the records are counted instead.
             with suppress(StorageError), self.translating():
                 return self.word_search(spec, where).inside
         return super().size(spec, where)
 
     def word_search(self, spec: RecordSpec, where: Predicate) -> WordSearch:
         if self.writable:
-            # What this transaction wrote counts as well.
+            # Include what this transaction wrote.
             sqlite_fulltext.flush(self._connection)
             return WordSearch(self, spec, where)
         key = (spec.kind, where)

@@ -24,10 +24,10 @@ _Identity = tuple[int, int]
 
 
 class OpenFile:
-    """The database and the write-ahead log that a process has open, and whether their paths still lead to them.
+    """The database and write-ahead log that a process has open; detects that their paths lead to other files.
 
-    The system lets a process write into a file that was deleted or replaced: what it stores then is gone with the
-    process, or ends in a log that SQLite takes for the replacement's.
+    The operating system lets a process write to a deleted or replaced file. Such writes are lost with the process, or
+    end in a log that SQLite applies to the replacement.
     """
 
     def __init__(self, path: Path) -> None:
@@ -37,19 +37,19 @@ class OpenFile:
         self._log_file: _Identity | None = None
 
     def note(self, connection: sqlite3.Connection) -> None:
-        """Remember which files are open, now that the first connection is."""
+        """Record the identity of the files, after the first connection opened them."""
         if self._file is None:
-            # SQLite opens the log with the first read, and from then on no other process deletes it.
+            # SQLite opens the log at the first read; after that no other process deletes it.
             connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
             self._file = _identity(self._path)
             self._log_file = _identity(self._log)
 
     def forget(self) -> None:
-        """Begin anew, in a process that has nothing open yet."""
+        """Reset, in a process that has no file open yet."""
         self._file = self._log_file = None
 
     def problem(self) -> str | None:
-        """What happened to the files, or None while they are in place; two calls of `stat`."""
+        """A description of what happened to the files, or None while they are in place; costs two calls of `stat`."""
         if self._file is None:
             return None
         now = _identity(self._path)
@@ -61,19 +61,19 @@ class OpenFile:
         return None
 
     def require_in_place(self) -> None:
-        """Refuse to go on with files that are not the store any more."""
+        """Raise StoreReplacedError if the files are no longer the store."""
         problem = self.problem()
         if problem is not None:
             raise StoreReplacedError(
-                f"{problem}: nothing is stored any more; stop this process, put the file back or bring back a backup "
+                f"{problem}: writes are refused; stop this process, put the file back or restore a backup "
                 f"with  alma restore FILE --force, and start it again"
             )
 
     def abandon(self, connections: Iterable[sqlite3.Connection]) -> None:
-        """Let go of connections to files that are not in place, in such a way that the files in their place stay whole.
+        """Abandon connections to replaced files without damaging the replacements.
 
-        SQLite would take the frames of a log that is still there for the replacement's, so they are moved out of it.
-        Closing the last connection deletes the log by its name, which may be another's by now: so none is closed.
+        SQLite would apply the frames of an existing log to the replacement, so the log is truncated. Closing the last
+        connection deletes the log by name, which may belong to another store by now, so connections are leaked instead.
         """
         is_own_log = self._log_file is not None and _identity(self._log) == self._log_file
         for connection in connections:
@@ -95,14 +95,14 @@ def _identity(path: str) -> _Identity | None:
 # How long a connection waits for a lock that another process holds.
 BUSY_SECONDS = 60.0
 _LEAST_ROOM_BYTES = 64 << 10
-# The last is all that SQLite says where FTS5 lacks one of its inner tables.
+# "SQL logic error" is the whole message of SQLite if a shadow table of FTS5 is missing.
 _NO_WORDS = re.compile(
     r"(?:no such table: (?:main\.)?|vtable constructor failed: )(?P<table>\w+_fts)(?:_\w+)?$|^SQL logic error$"
 )
 
 
-class translated:  # noqa: N801 - it is used like a function, and often, so it is no generator
-    """SQLite's errors as ours, in one place."""
+class translated:  # noqa: N801 - used like a function; on a hot path, so not a generator
+    """Translate errors of SQLite."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -115,7 +115,7 @@ class translated:  # noqa: N801 - it is used like a function, and often, so it i
 
 
 def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
-    """What SQLite says, as an error that names the file and what can be done."""
+    """The error of SQLite as one that names the file and the fix."""
     if isinstance(exc, sqlite3.IntegrityError):
         return ConflictError(f"{path}: {exc}")
     if _is_full(path, exc):
@@ -128,12 +128,12 @@ def our_error(path: Path, exc: sqlite3.Error) -> StorageError:
         return FullTextMissingError(index, str(path))
     if _primary_code(exc) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT):
         return StorageError(
-            f"{path} is no SQLite database, or a damaged one ({exc}): name another file, or bring back a backup of it"
+            f"{path} is not an SQLite database, or it is damaged ({exc}): name another file, or restore a backup"
         )
     if _primary_code(exc) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM):
         return StorageError(
-            f"{path} cannot be opened or written ({exc}): the file and its folder must be there, and this user must be "
-            f"allowed to write both"
+            f"{path} cannot be opened or written ({exc}): the file and its folder must exist and be writable for this "
+            f"user"
         )
     return StorageError(f"{path}: {exc}")
 
@@ -144,12 +144,12 @@ def _primary_code(exc: sqlite3.Error) -> int | None:
 
 
 def is_busy(exc: sqlite3.Error) -> bool:
-    """Whether the lock was held by another connection."""
+    """Whether another connection held the lock."""
     return _primary_code(exc) in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 def _is_full(path: Path, exc: sqlite3.Error) -> bool:
-    """Without room for the files beside the database, SQLite only says that it could not write or open one."""
+    """Whether the disk is full; for log and temporary files SQLite only reports that it cannot write or open them."""
     if _primary_code(exc) == sqlite3.SQLITE_FULL:
         return True
     for_want_of_room = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN)
@@ -160,14 +160,14 @@ Durability = Literal["process", "power"]
 
 _MOST_IDLE_CONNECTIONS = 8
 PAGE_BYTES = 4096
-# To write over what the log held before takes half the time of making it longer, so under steady writing it is kept.
+# Overwriting the log takes half the time of extending it, so it is not truncated under steady writes.
 _WAL_BYTES_KEPT = 64 << 20
 _CHECKPOINT_AT_LATEST_PAGES = 16_000
 _MAPPED_BYTES = 2 << 30
 
 
 class Connections:
-    """The connections of one store: lent to one user at a time, kept open in between."""
+    """A connection pool: each connection has one user at a time."""
 
     def __init__(self, path: Path, durability: Durability) -> None:
         self._path = path
@@ -218,7 +218,7 @@ class Connections:
             if self._closed:
                 raise StorageError(f"the store {self._path} was closed")
             if self._process != os.getpid():
-                # SQLite connections must not cross a fork: the parent's are left alone, this process opens its own.
+                # SQLite connections must not cross a fork: leave the parent's, and open new ones.
                 self._idle, self._process = [], os.getpid()
                 self.file.forget()
             if self._idle:
@@ -227,7 +227,7 @@ class Connections:
             return self._connected()
 
     def _connected(self) -> sqlite3.Connection:
-        """A further connection; only to the file that the others have open."""
+        """Open another connection, to the same file as the others."""
         self.file.require_in_place()
         connection = _connected(self._path, self._durability)
         self.file.note(connection)
@@ -244,7 +244,7 @@ class Connections:
 
 def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
     with suppress(OSError):
-        # SQLite gives its files the mode that the system likes; those beside the database get that of the database.
+        # SQLite creates files with the default mode; log and index files get the mode of the database.
         make_private(path)
     connection = sqlite3.connect(
         path,
@@ -254,14 +254,14 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
         cached_statements=256,
     )
     try:
-        # Only a new file takes it. Larger pages make a file an eighth smaller, and a single save a fifth slower.
+        # Effective in new files only. Larger pages make files an eighth smaller and single saves a fifth slower.
         connection.execute(f"PRAGMA page_size = {PAGE_BYTES}")
         _use_wal(connection)
         connection.execute(f"PRAGMA synchronous = {'FULL' if durability == 'power' else 'NORMAL'}")
         connection.execute(f"PRAGMA journal_size_limit = {_WAL_BYTES_KEPT}")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_CHECKPOINT_AT_LATEST_PAGES}")
         connection.execute("PRAGMA cache_size = -32000")
-        # Reads pages where the system holds them instead of copying each.
+        # Read pages from the page cache without copying them.
         connection.execute(f"PRAGMA mmap_size = {_MAPPED_BYTES}")
         connection.create_function("alma_holds_at", 2, _holds_at, deterministic=True)
     except BaseException:
@@ -271,9 +271,9 @@ def _connected(path: Path, durability: Durability) -> sqlite3.Connection:
 
 
 def _holds_at(document: str, question: str) -> bool:
-    """What a predicate about the inside of a JSON column means, by the one definition there is of it."""
+    """Evaluate a predicate on a JSON column, with the one definition in the model."""
     path, value, needles = _question(question)
-    # A document without escapes has its texts as they are, and most do not have what is looked for.
+    # A document without escapes contains its strings literally, and most do not contain the needle.
     if "\\" not in document and not all(needle in document for needle in needles):
         return False
     return holds_at(json.loads(document), path, value)
@@ -288,7 +288,7 @@ def _question(question: str) -> tuple[tuple[str, ...], Any, tuple[str, ...]]:
 
 @contextmanager
 def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
-    """A write transaction that is begun only if no other is open; yields whether it was."""
+    """Begin a write transaction only if no other is open; yields whether it began."""
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         connection.execute("BEGIN IMMEDIATE")
@@ -308,13 +308,13 @@ def without_waiting(connection: sqlite3.Connection) -> Iterator[bool]:
 
 
 def roll_back(connection: sqlite3.Connection) -> None:
-    """End a transaction with nothing done; a full disk makes SQLite end it by itself, and then none is left."""
+    """Roll back, unless SQLite already did, as it does when the disk is full."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:
-    """Switching needs the file alone for a moment, and SQLite does not wait for that by itself."""
+    """Switch to WAL, which needs exclusive access for a moment; SQLite does not wait for that."""
     if connection.execute("PRAGMA journal_mode").fetchone()[0] == "wal":
         return
     deadline = _Deadline(BUSY_SECONDS)
@@ -324,7 +324,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
             if mode == "wal":
                 return
             raise StorageError(
-                f"SQLite cannot keep a write-ahead log here (its journal mode stays {mode!r}), since the file system "
+                f"SQLite cannot use a write-ahead log here (its journal mode stays {mode!r}), because the file system "
                 f"has no locks or no shared memory: put the store on a local disk"
             )
         except sqlite3.OperationalError as exc:
@@ -334,7 +334,7 @@ def _use_wal(connection: sqlite3.Connection) -> None:
 
 
 class _Deadline:
-    """Short waits that add up to a limit."""
+    """Waits in short steps up to a limit."""
 
     def __init__(self, seconds: float) -> None:
         self._left = seconds

@@ -1,4 +1,4 @@
-"""Filters: the few records that fulfil a predicate, found by its most selective part and cached until a write."""
+"""Filters: the records that match a selective predicate, found by its most selective part and cached until a write."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from alma.storage.sqlite.backend import SQLiteBackend
 
 
-# Fields with an index of their own, by which few records may be found.
+# Indexed fields that can be selective.
 _LOOKED_UP = ("memory_type", "category", "session_id", "source_agent")
 _RANGES = ("created_at",)
 
 
 class Lead(NamedTuple):
-    """A statement that finds records by an index alone, how it is joined with their table, and its values.
+    """A statement that finds records by an index alone, its join with the table of records, and its values.
 
-    `key` is what it calls their keys, where it knows them.
+    `key` is its column of record keys, if it has one.
     """
 
     sql: str
@@ -37,7 +37,7 @@ class Lead(NamedTuple):
 
 
 def narrowest(backend: SQLiteBackend, spec: RecordSpec, where: Predicate, most: int) -> Lead | None:
-    """The part of a predicate that fewest records fulfil, if these are no more than so many."""
+    """The most selective part of a predicate, if at most `most` records match it."""
     counted = [(_count(backend, lead, most), lead) for lead in _leads(backend.dialect, spec, where)]
     count, lead = min(counted, key=itemgetter(0), default=(0, None))
     return lead if count <= most else None
@@ -81,7 +81,7 @@ def _parts(where: Predicate) -> Iterator[Predicate]:
 
 
 def _tags(part: Predicate, spec: RecordSpec) -> list[str]:
-    """The tags of which a record must have one, if the predicate says just that."""
+    """The tags of a predicate that requires any of some tags, else none."""
     alternatives = part.parts if isinstance(part, Or) else (part,)
     tags = [each.value for each in alternatives if isinstance(each, Has) and each.field == spec.tags_field]
     return tags if len(tags) == len(alternatives) else []
@@ -90,25 +90,25 @@ def _tags(part: Predicate, spec: RecordSpec) -> list[str]:
 Numbers = NDArray[np.int64]
 
 _MOST_REMEMBERED = 32
-# What changes whenever a record is read, and leaves no other trace.
+# Fields that change with every read, without a new version.
 _RESTLESS = frozenset(("access_count", "last_accessed_at"))
 
 
 class Listing(NamedTuple):
-    """Where the records stand in their table and their vectors among all vectors, both ascending."""
+    """The row numbers of records and of their vectors, both ascending."""
 
     seqs: Numbers
     positions: Numbers
 
 
 def remembered(backend: SQLiteBackend, key: Hashable, mark: Hashable) -> tuple[bool, Listing | None]:
-    """Whether a listing is known, and what it is: None where too many records fulfil the predicate."""
+    """Whether a listing is cached, and the listing: None if too many records match the predicate."""
     made_at, listing = backend.cache.listings.get(key, (None, None))
     return made_at == mark, listing if made_at == mark else None
 
 
 def remember(backend: SQLiteBackend, key: Hashable, mark: Hashable, listing: Listing | None) -> Listing | None:
-    """Keep a listing for as long as the mark stays the same."""
+    """Cache a listing until the mark changes."""
     if len(backend.cache.listings) >= _MOST_REMEMBERED:
         backend.cache.listings.clear()
     backend.cache.listings[key] = (mark, listing)
@@ -116,15 +116,15 @@ def remember(backend: SQLiteBackend, key: Hashable, mark: Hashable, listing: Lis
 
 
 def can_be_listed(spec: RecordSpec, where: Predicate) -> bool:
-    """Whether the mark tells of every change that could matter."""
+    """Whether the mark changes with every write that could change the listing."""
     return bool(spec.versioned and spec.text) and _RESTLESS.isdisjoint(_fields(where))
 
 
 def mark_of(backend: SQLiteBackend, spec: RecordSpec) -> Hashable:
-    """What is another after every change of a record of the kind, its vectors, or the whole file.
+    """A cache key that changes with every write to records of the kind, their vectors, or the whole file.
 
-    FTS5 counts what is written to an index, every change of a record has a version, and a file that was put back has
-    another version of its schema.
+    FTS5 counts writes to an index, every change of a record adds a version, and a restored file has another schema
+    version.
     """
     names = backend.dialect.names
     return tuple(
@@ -139,12 +139,12 @@ def mark_of(backend: SQLiteBackend, spec: RecordSpec) -> Hashable:
 
 
 def listed(backend: SQLiteBackend, spec: RecordSpec, model: str, where: Predicate, most: int) -> Listing | None:
-    """The records that fulfil a predicate, whether or not they have expired, if there are no more than so many."""
+    """The records that match a predicate, expired ones included; None if there are more than `most`."""
     statements = backend.dialect.kind(spec)
     table, vectors = statements.table, backend.dialect.names.embeddings
     lead = narrowest(backend, spec, where, most)
     values = Values(backend.dialect.names)
-    # By no index but the lead's.
+    # Use no index other than that of the lead.
     condition = statements.clauses.condition(without_expiry(where), values, by=None if lead is None else "")
     source = f'"{table}"' if lead is None else f'({lead.sql}) AS led CROSS JOIN "{table}" ON {lead.join}'
     rows = backend.rows(

@@ -17,13 +17,13 @@ from alma.storage.sqlite.connections import roll_back, without_waiting
 from alma.text.tokens import short_text_cache, spaced_terms
 
 OWNER_COLUMN = "scope"
-# No term has this character, so that an owner is never found as a word.
+# Terms never contain this character, so an owner is never found as a word.
 _OWNER_MARK = "\u00b7"
 _BATCH = 1_000
 
 
 def entries(spec: RecordSpec, records: Sequence[Record]) -> list[Sequence[str]]:
-    """The columns of a full-text table: the terms of each searchable field of the records, and whose they are."""
+    """The columns of a full-text table: the terms of each searchable field, and the owner tokens."""
     texts, owners = _readers(spec.kind)
     if len(records) == 1:
         owner = _owner_text(_owner_names(spec), owners(records[0]))
@@ -32,7 +32,7 @@ def entries(spec: RecordSpec, records: Sequence[Record]) -> list[Sequence[str]]:
 
 
 def same_entries(old: Record, new: Record) -> bool:
-    """Whether two records of a kind say the same in every searchable field and belong to the same."""
+    """Whether two records of a kind have the same searchable texts and owners."""
     texts, owners = _readers(old.spec.kind)
     return bool(texts(old) == texts(new) and owners(old) == owners(new))
 
@@ -60,7 +60,7 @@ _remembered_terms = short_text_cache(4096)(spaced_terms)
 
 @cache
 def _readers(kind: str) -> tuple[Callable[[Record], Any], Callable[[Record], Any]]:
-    """What reads the searchable texts and the owners of a kind's records."""
+    """Functions that read the searchable texts and the owners of a record of the kind."""
     spec = kind_named(kind).spec
     return reading(spec.text), reading(_owner_names(spec))
 
@@ -77,7 +77,7 @@ def _owner_text(names: tuple[str, ...], values: tuple[str | None, ...]) -> str:
 
 
 def owner_tokens(owned: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """The tokens of each owner; an agent's name means something only inside a project."""
+    """The tokens of each owner; agents are tokens together with their project."""
     tokens = {name: [_token(name, value) for value in values] for name, values in owned.items() if name != "agent"}
     if "agent" in owned and "project_id" in owned:
         agents = ((project, agent) for project in owned["project_id"] for agent in owned["agent"])
@@ -92,7 +92,7 @@ def _token(*names: str) -> str:
 
 
 def index_everything(connection: sqlite3.Connection) -> None:
-    """Fill empty full-text tables from the records there are."""
+    """Fill empty full-text tables from the stored records."""
     index_all_of(connection, [cls.spec for cls in KINDS if cls.spec.text])
 
 
@@ -106,7 +106,7 @@ def index_all_of(connection: sqlite3.Connection, specs: Iterable[RecordSpec]) ->
 
 
 def _stored(connection: sqlite3.Connection, spec: RecordSpec) -> Iterator[list[Any]]:
-    """The row number, the searchable texts and the owners of each record, many at once."""
+    """The row number, searchable texts and owners of each record, in batches."""
     columns = ", ".join(f'"{name}"' for name in (*spec.text, *_owner_names(spec)))
     records = connection.execute(f'SELECT seq, {columns} FROM "{spec.table}"')
     while rows := records.fetchmany(_BATCH):
@@ -121,20 +121,20 @@ def _indexing(spec: RecordSpec) -> str:
 _log = logging.getLogger("alma.storage")
 
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND name LIKE '%_fts%'"
-# FTS5 keeps an index in several tables, and needs all of them to read it.
+# The shadow tables of an FTS5 index, all of which it needs.
 _INNER = ("_data", "_idx", "_docsize", "_config")
 
 
 def creating(spec: RecordSpec, names: Names) -> Iterator[str]:
-    """Contentless: the terms are computed before, and the record holds the text."""
+    """The statements that create a contentless index: terms are computed in Python, and records hold the text."""
     name, columns = names.fts_table(spec), ", ".join((*spec.text, OWNER_COLUMN))
     yield f"CREATE VIRTUAL TABLE {name} USING fts5({columns}, content='', tokenize='ascii');"
-    # Four times what FTS5 gathers by default before it writes: a large batch has fewer pieces to merge.
+    # Four times the default memory of FTS5, so that a large batch makes fewer segments.
     yield f"INSERT INTO {name} ({name}, rank) VALUES ('hashsize', 4000000);"
 
 
 def make_missing(connection: sqlite3.Connection, names: Names) -> None:
-    """Make the indexes anew that are not there, or not whole, from the records: words are a projection of these."""
+    """Rebuild missing or incomplete full-text indexes from the records."""
     if not _missing_specs(connection, names):
         return
     connection.execute("BEGIN IMMEDIATE")
@@ -150,7 +150,7 @@ def make_missing(connection: sqlite3.Connection, names: Names) -> None:
     except BaseException:
         roll_back(connection)
         raise
-    _log.warning("full-text tables were missing and made anew", extra={"kinds": [spec.kind for spec in missing]})
+    _log.warning("missing full-text tables were rebuilt", extra={"kinds": [spec.kind for spec in missing]})
 
 
 def _missing_specs(connection: sqlite3.Connection, names: Names) -> list[RecordSpec]:
@@ -159,7 +159,7 @@ def _missing_specs(connection: sqlite3.Connection, names: Names) -> list[RecordS
 
 
 def _is_whole(connection: sqlite3.Connection, fts: str, there: Container[str]) -> bool:
-    """Whether an index has all its tables, and in these what FTS5 asks for first: its format and its structure."""
+    """Whether an index has all its tables, its format version and its structure record."""
     if any(f"{fts}{part}" not in there for part in ("", *_INNER)):
         return False
     sql = f"SELECT (SELECT 1 FROM {fts}_config WHERE k = 'version') + (SELECT 1 FROM {fts}_data WHERE id = 10)"
@@ -168,11 +168,11 @@ def _is_whole(connection: sqlite3.Connection, fts: str, there: Container[str]) -
 
 
 def _remove_rest(connection: sqlite3.Connection, fts: str) -> None:
-    """Remove what is left of an index."""
+    """Remove the remains of an index."""
     try:
         connection.execute(f"DROP TABLE IF EXISTS {fts}")
     except sqlite3.DatabaseError:
-        # FTS5 must read an index to drop it, and cannot read this one any more.
+        # FTS5 must read an index to drop it, and this one is unreadable.
         connection.execute("PRAGMA writable_schema = ON")
         connection.execute("DELETE FROM sqlite_master WHERE type = 'table' AND name = ?", (fts,))
         connection.execute("PRAGMA writable_schema = RESET")
@@ -180,9 +180,9 @@ def _remove_rest(connection: sqlite3.Connection, fts: str) -> None:
         connection.execute(f"DROP TABLE IF EXISTS {fts}{part}")
 
 
-# Every write leaves a piece and a search looks into each, so FTS5 merges them as they gather: left alone, a share of
-# of the index in every 64th write, which makes the next save after a big batch rewrite the batch. With these it only
-# merges sixteen of a size at once, which rewrites a word less often; what big batches leave we merge with each other.
+# Every write adds a segment, and a search reads all segments, so FTS5 merges them. By default it merges a part of the
+# index in every 64th write, and the first save after a large batch rewrites the batch. With these settings it merges
+# sixteen segments of a size at once, so words are rewritten less often; large batches are merged explicitly.
 _SETTINGS = {"automerge": 0, "crisismerge": 16, "usermerge": 2}
 _ALL = 1 << 30
 
@@ -190,9 +190,9 @@ MANY = 1000
 
 
 def tune(connection: sqlite3.Connection) -> None:
-    """Give every full-text index of the file these settings, which it keeps; nearly always it has them already.
+    """Apply the merge settings to every full-text index; they persist, so usually nothing is written.
 
-    They only affect speed, so this is left to the next opener while another process writes.
+    They only affect speed, so while another process writes, this is left to the next opener.
     """
     missing = {table: settings for table in _tables(connection) if (settings := _missing(connection, table))}
     if missing:
@@ -203,25 +203,25 @@ def tune(connection: sqlite3.Connection) -> None:
 
 
 def merge(connection: sqlite3.Connection, table: str) -> None:
-    """Merge the pieces of like size after a big batch, so that later small writes need not rewrite it with theirs."""
+    """Merge segments after a large batch, so that later small writes do not rewrite it."""
     flush(connection)
     _set_option(connection, table, "merge", _ALL)
 
 
 def flush(connection: sqlite3.Connection) -> None:
-    """Make a piece of what was indexed in this transaction; FTS5 writes it when it meets a savepoint."""
+    """Write the entries of this transaction as a segment, which FTS5 does at a savepoint."""
     connection.execute("SAVEPOINT words")
     connection.execute("RELEASE words")
 
 
 def rewrite(connection: sqlite3.Connection) -> None:
-    """Merge every index into one piece: the words of deleted entries stay in the old pieces until then."""
+    """Merge every index into one segment; until then old segments contain the words of deleted entries."""
     for table in _tables(connection):
         connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'optimize\')')
 
 
 def clear(connection: sqlite3.Connection) -> None:
-    """Forget all words of every full-text index."""
+    """Delete all entries of every full-text index."""
     for table in _tables(connection):
         connection.execute(f'INSERT INTO "{table}" ("{table}") VALUES (\'delete-all\')')
 

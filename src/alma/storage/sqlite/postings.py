@@ -1,6 +1,6 @@
-"""The words of a scope, and BM25 from the entries of each word.
+"""Word counts in a scope, and BM25 computed from the posting lists of FTS5.
 
-FTS5 lists entries three times as fast as its own function scores them.
+Reading posting lists is three times as fast as scoring with FTS5's own bm25().
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 SMALL_SCOPE = 20_000
 COUNTED = 1_500
-"""A word is not counted further; beyond that its frequency is estimated from how far so many entries reach."""
-# A word is counted inside so small a scope; in a larger one it is about as common as everywhere.
+"""Up to here the postings of a word are counted; larger counts are estimated from the row numbers they cover."""
+# Scopes up to this size count words inside; in larger ones the frequencies of the whole table are used.
 _FEW_INSIDE = 1_000
-# Where its records have more of the words than that on average, seeking is slower than listing.
+# Postings per record of the scope above which seeking is slower than listing.
 _ENTRIES_OF_EACH = 1.5
 
 
 class ScopedWords:
-    """The full-text table of a kind, as far as it concerns one scope."""
+    """The full-text table of a kind, seen from one scope."""
 
     def __init__(self, backend: SQLiteBackend, spec: RecordSpec, where: Predicate) -> None:
         self._backend = backend
@@ -47,11 +47,11 @@ class ScopedWords:
         self._scope = _scope_expression(where)
         everything = not self._scope or not self._records
         self.inside = self._records if everything else self._counted(self._scope, SMALL_SCOPE)
-        # A condition on the owner inside the index pays while it has few entries to seek.
+        # Filtering by owner inside the index pays off while the owner has few postings.
         self._narrowed = bool(self._scope) and self.inside < SMALL_SCOPE
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """How many records a small scope has and how many of them each word; of a larger one, how many anywhere."""
+        """The number of records, and of records with each word: inside a small scope, else in the whole table."""
         if not self._records:
             return 0, dict.fromkeys(words, 0)
         small = self._narrowed and self.inside <= _FEW_INSIDE
@@ -60,26 +60,26 @@ class ScopedWords:
         return self.inside if small else self._records, counts
 
     def _totals(self) -> tuple[int, float]:
-        """How many records the full-text table has, and how many terms each on average, as FTS5 keeps them itself."""
+        """The number of records in the full-text table and their mean length in terms, as FTS5 maintains them."""
         rows = self._backend.rows(f"SELECT block FROM {self._fts}_data WHERE id = 1", {})
         records, *lengths = varints(rows[0][0]) if rows and rows[0][0] else (0,)
         return records, sum(lengths) / max(records, 1)
 
     def _counted(self, expression: str, most: int) -> int:
-        """How many entries an expression has; beyond `most` estimated by how far so many reached."""
+        """The number of matches of an expression; above `most` estimated from the row number of that match."""
         known = self._counts.get((self._fts, expression), self._records)
         if known is not None:
             return known
         values = {"question": expression, "most": most}
         count: int = self._backend.rows(self._counting, values)[0][0]
         if count == most:
-            # Few words are as common; to note the row of every entry would take half as long again.
+            # A second query only for common words: reading the row of every match would take half as long again.
             last: int = self._backend.rows(self._reaching, values)[0][0]
             count = max(count, round(count * self._newest / last))
         return self._counts.put((self._fts, expression), self._records, count)
 
     def _few_inside_with(self, words: Sequence[str]) -> list[Numbers] | None:
-        """The records of the owner that have each word, unless they have too many of the words."""
+        """The owner's records with each word; None if there are too many."""
         room = round(_ENTRIES_OF_EACH * self.inside)
         if sum(map(self._supposed_inside, words)) > room:
             return None
@@ -95,11 +95,11 @@ class ScopedWords:
         return lists
 
     def _inside_with(self, word: str) -> str:
-        """What finds the records of the scope that have a word."""
+        """The expression that matches the records of the scope with a word."""
         return all_of((quoted(word), self._scope))
 
     def _supposed_inside(self, word: str) -> float:
-        """How many records of the owner have a word, if it is as common among them as everywhere; 0 if unknown."""
+        """The expected number of the owner's records with a word, from its overall frequency; 0 if unknown."""
         everywhere = self._counts.get((self._fts, quoted(word)), self._records) or 0
         return everywhere * self.inside / self._records
 
@@ -114,7 +114,7 @@ def _scope_expression(where: Predicate) -> str:
 
 
 def quoted(word: str) -> str:
-    """A word that leaves nothing for FTS5 to interpret."""
+    """A word as an FTS5 string, so that none of it is syntax."""
     return '"' + word.replace('"', '""') + '"'
 
 
@@ -131,28 +131,28 @@ Floats = NDArray[np.float64]
 
 
 class Entries(NamedTuple):
-    """Every word in every record that has it: the place of the record in a list, the count and the weight."""
+    """Postings: the position of the record in a list, the term frequency and the weight of the word."""
 
     places: Numbers
     often: Floats
     weights: Floats
 
     def scores(self, records: int, norms: Floats | float) -> Floats:
-        """BM25 of each record; `norms` is what the length of the record counts, for each entry."""
+        """BM25 of each record; `norms` has the length normalisation for each posting."""
         worth = self.weights * (K1 + 1) * self.often / (self.often + norms)
         return np.bincount(self.places, worth, minlength=records).astype(np.float64, copy=False)
 
     def of_those(self, slots: Numbers) -> Entries:
-        """The entries of some records alone, at their places in another list; -1 leaves one out."""
+        """The postings of some records, at their positions in another list; -1 drops a record."""
         places = slots[self.places]
         kept = places >= 0
         return Entries(places[kept], self.often[kept], self.weights[kept])
 
 
 class Ranked(NamedTuple):
-    """The records with any of the words, ascending, and their BM25 as if all were of average length.
+    """The records with any of the words, ascending, and their BM25 for average length.
 
-    `order` has their places in the list, best first.
+    `order` has their positions in the list, best first.
     """
 
     seqs: Numbers
@@ -161,34 +161,34 @@ class Ranked(NamedTuple):
     order: Numbers
 
     def has(self, seqs: Sequence[int]) -> list[bool]:
-        """Which of the records have any of the words."""
+        """Which of the records contain any of the words."""
         having: list[bool] = _is_among(np.array(seqs, np.int64), self.seqs).tolist()
         return having
 
     def among(self, seqs: Numbers) -> Ranked:
-        """Only those of the records that are in an ascending list."""
+        """Only the records that are also in an ascending list."""
         return self._replace(order=self.order[_is_among(self.seqs, seqs)[self.order]])
 
     def measured(self, sizes: Sequence[bytes], mean_length: float) -> Ranked:
-        """By the true length of each of the records, of which FTS5's notes are given in the order of their ranks."""
+        """The same records, scored with their real lengths, given as FTS5 length blobs by rank."""
         norms = np.full(len(self.seqs), K1)
         norms[self.order] = _norms(sizes, mean_length)
         scores = self.entries.scores(len(self.seqs), norms[self.entries.places])
         return self._replace(scores=scores, order=self.order[np.argsort(-scores[self.order], kind="stable")])
 
     def end_of_ties(self, rank: int) -> int:
-        """The first rank from this one on whose record scores less than the one before it."""
+        """The first rank, from this one on, with a lower score than the rank before it."""
         scores = self.scores[self.order[rank - 1 :]]
         less = np.flatnonzero(scores < scores[:1])
         return rank + int(less[0]) - 1 if len(less) else len(self.order)
 
     def part(self, start: int, stop: int) -> tuple[list[int], list[float]]:
-        """Some of the records, from one rank up to another, and their scores."""
+        """The records in a range of ranks, and their scores."""
         chosen = self.order[start:stop]
         return self.seqs[chosen].tolist(), self.scores[chosen].tolist()
 
     def exact(self, seqs: Sequence[int], sizes: Sequence[bytes], mean_length: float) -> list[float]:
-        """The BM25 of some of the records, of which FTS5's notes of their lengths are given."""
+        """The exact BM25 of some of the records, given their FTS5 length blobs."""
         if not seqs:
             return []
         slots = np.full(len(self.seqs), -1)
@@ -202,14 +202,14 @@ class Ranked(NamedTuple):
 def ranked(
     backend: SQLiteBackend, fts: str, words: Sequence[str], records: int, inside: Numbers | None = None
 ) -> Ranked:
-    """The records with any of the words, ranked; only those `inside`, if given, by how rare a word is among them."""
+    """The records with any of the words, ranked; if `inside` is given, only those, with weights from among them."""
     return _in_order(*_entries(backend, fts, words, records, inside))
 
 
 def ranked_by_lists(lists: Sequence[Numbers], inside: int) -> Ranked:
-    """The records with any of the words, ranked as if each had a word once.
+    """The records with any of the words, ranked with a term frequency of one.
 
-    The lists tell of each word which records of a scope have it, which has so many `inside`.
+    There is a list of records for each word; `inside` is the number of records in the scope.
     """
     having = [len(found) for found in lists]
     weights = np.repeat([rarity(inside, count) for count in having], having)
@@ -218,14 +218,14 @@ def ranked_by_lists(lists: Sequence[Numbers], inside: int) -> Ranked:
 
 
 def listed(backend: SQLiteBackend, fts: str, expression: str, most: int = -1) -> Numbers:
-    """The records that an expression finds, ascending; so many of them, if a number is given."""
+    """The records that match an expression, ascending, at most `most` if it is given."""
     found = f"SELECT rowid FROM {fts} WHERE {fts} MATCH :question ORDER BY rowid LIMIT :most"
     rows = backend.rows(f"SELECT group_concat(rowid) FROM ({found})", {"question": expression, "most": most})
     return np.fromstring(rows[0][0] or "", np.int64, sep=",")
 
 
 def mean_length(sizes: Sequence[bytes]) -> float:
-    """How many terms records have on average, of which FTS5's notes of their lengths are given."""
+    """The mean length in terms of records, given their FTS5 length blobs."""
     return float(_lengths(sizes).mean()) if sizes else 0.0
 
 
@@ -237,16 +237,16 @@ def _in_order(seqs: Numbers, entries: Entries) -> Ranked:
 def _entries(
     backend: SQLiteBackend, fts: str, words: Sequence[str], records: int, inside: Numbers | None
 ) -> tuple[Numbers, Entries]:
-    """The records that have any of the words, ascending, and the entries of the words in them."""
-    # It belongs to the connection and holds nothing itself.
+    """The records with any of the words, ascending, and the postings of the words in them."""
+    # The virtual table belongs to the connection and stores nothing.
     vocabulary = f"temp.{fts}_instances USING fts5vocab('main', '{fts}', 'instance')"
     backend.rows(f"CREATE VIRTUAL TABLE IF NOT EXISTS {vocabulary}", {})
-    # As one text: making a row of each occurrence would take longer than to find them.
+    # As one text: a row for each occurrence would take longer than the lookup.
     sql = f"SELECT group_concat(doc) FROM temp.{fts}_instances WHERE term = :word"
     lists = [found for word in words if (found := backend.rows(sql, {"word": word})[0][0])]
     every = np.fromstring(",".join(lists), np.int64, sep=",")
     ends = np.cumsum([found.count(",") + 1 for found in lists], dtype=np.int64)
-    # Occurrences are listed by record, so that those of one word in one record stand together.
+    # Occurrences are ordered by record, so those of one word in one record are adjacent.
     first = np.ones(len(every), np.bool_)
     np.not_equal(every[1:], every[:-1], out=first[1:])
     first[ends[:-1]] = True
@@ -272,23 +272,23 @@ def _is_among(numbers: Numbers, ascending: Numbers) -> NDArray[np.bool_]:
 
 
 def _norms(sizes: Sequence[bytes], mean_length: float) -> Floats:
-    """What the length of each record counts."""
+    """The BM25 length normalisation of each record."""
     norms: Floats = K1 * (1 - B + B * _lengths(sizes) / max(mean_length, 1.0))
     return norms
 
 
 def _lengths(sizes: Sequence[bytes]) -> Floats:
-    """How many terms each record has, by the lengths of its columns."""
+    """The length of each record in terms: the sum over its columns."""
     joined = b"".join(sizes)
     if joined.isascii():
-        # Every number is a byte, and every record has as many columns.
+        # Every number is one byte, and all records have the same number of columns.
         lengths: Floats = np.frombuffer(joined, np.uint8).reshape(len(sizes), -1).sum(axis=1, dtype=np.float64)
         return lengths
     return np.array([sum(varints(block)) for block in sizes], np.float64)
 
 
 def varints(block: bytes) -> list[int]:
-    """The whole numbers in a record of FTS5: seven bits in each byte, the highest bit says that more follow."""
+    """Decode FTS5 varints: seven bits per byte, the high bit marks continuation."""
     numbers, number = [], 0
     for byte in block:
         number = number << 7 | byte & 0x7F

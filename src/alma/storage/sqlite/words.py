@@ -1,14 +1,14 @@
-"""Full-text search on SQLite: a query of many words stays fast in a store of millions of records.
+"""Full-text search on SQLite, with bounded cost for long queries over millions of records.
 
-FTS5 scores about a record per microsecond, and before the first it counts every entry of each word in the whole table.
-So a search has up to three steps, each bounded:
+FTS5 scores about one record per microsecond, and first counts the postings of each query word in the whole table. A
+search therefore has up to three bounded steps:
 
-1. Its rarest words are looked up and scored by BM25: ours, from the entries of each word. In a scope that is a small
-   part of a large table only the entries inside are looked up, where it has short texts; otherwise FTS5 scores, as it
-   does while something is written. In a small store, or while the words are rare, these are all the words.
-2. In a small scope, records join them that have one of the other words, if only few have it there. Where there are
-   still too few, the newest join them that have all of the other words, then fewer of them.
-3. The best of these get what the words left out in step 1 add to their score, counted in their text.
+1. The rarest words are looked up and scored with BM25, computed here from the posting lists. In a small scope of a
+   large table with short texts, only postings inside the scope are read; otherwise, and inside a write transaction,
+   FTS5 computes the scores. In small stores, and when all words are rare, this step covers the whole query.
+2. In a small scope, records with one of the remaining words are added if that word is rare in the scope. If there are
+   still too few results, the newest records with all remaining words are added, then with fewer of them.
+3. The best candidates get the score of the words that step 1 left out, counted in their text.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from alma.text.tokens import spaced_terms
 if TYPE_CHECKING:
     from alma.storage.sqlite.backend import SQLiteBackend
 
-# FTS5 counts every entry of a word in the whole table before it scores the first; so much of scoring that costs.
+# Cost of counting one posting of a word, which FTS5 does for the whole table first, relative to scoring one.
 _COUNTING = 0.03
-# So many entries may be listed and scored for one question, which takes a millisecond or two.
+# Postings that one query may list and score: one to two milliseconds.
 _BUDGET = 6_000
-# The cost of seeking the next entry of a word inside a small scope.
+# Cost of seeking the next posting of a word inside a small scope, relative to scoring one.
 _SEEKING = 0.1
 _SPARE = 50
 _RESCORED = 60
@@ -44,13 +44,13 @@ _LEAST_SHARE = 0.1
 _LISTED_SHARE = 0.25
 _SMALL_TABLE = 20_000
 _FEW_LISTED, _NEARLY_ALL = 5_000, 0.75
-# FTS5 lets a word weigh nothing that half of the records have.
+# FTS5 gives no weight to a word that half of the records contain.
 _COMMON = 0.45
 _ENOUGH = 10
 _SMALLEST_SCORE = 1e-9
-# So many seeks from one record of an owner with a word to the next take 7 ms, and a fifth of that if few have it.
+# Seeks per query; this many take 7 ms, or a fifth of that if few records contain the words.
 _SEEKS = 10_000
-# In terms: in texts no longer than that words hardly stand more than once.
+# Mean length in terms up to which a text rarely contains a word twice.
 _SAID_ONCE = 60
 
 # The row number of a record, its key and its score.
@@ -64,15 +64,15 @@ class WordSearch(ScopedWords):
         super().__init__(backend, spec, where)
         self._spec = spec
         self._where = where
-        # The owner's column weighs nothing.
+        # The owner's column has weight 0.
         self._score = f"-bm25({self._fts}, {'1.0, ' * len(spec.text)}0.0)"
-        # Where a good part of a word's entries lies inside they are listed all.
+        # List whole posting lists if a large share of them is inside the scope.
         self._lists = not backend.writable and (not self._narrowed or self.inside >= _LISTED_SHARE * self._records)
-        # And only those inside are ranked, by how rare the words are there, where it takes little to list these and
-        # words may be rarer or more common than everywhere.
+        # Rank by the rarity of words inside the scope if its records are cheap to list and its word frequencies may
+        # differ from those of the whole table.
         self._lists_inside = self._narrowed and self.inside <= min(_FEW_LISTED, _NEARLY_ALL * self._records)
         self._condition, self._values = backend.dialect.kind(spec).condition(where) if self._records else ("false", {})
-        # The words whose entries were listed last, and what was found by them.
+        # The words looked up last, with their ranked records.
         self._looked_up: tuple[frozenset[str], sqlite_postings.Ranked | None] = frozenset(), None
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
@@ -96,7 +96,7 @@ class WordSearch(ScopedWords):
         found = scored(selection.chosen, max(limit, _RESCORED), exact=False)
         weights = {word: rarity(self._records, everywhere[word]) for word in selection.left_out}
         more, common = self._rare_here(weights, everywhere)
-        # An inexact search has the best already, and searching for the others takes the longest.
+        # An inexact search already has the best records; finding the others is the slowest part.
         newest: dict[int, str] = {}
         if common and len(found) + len(more) < (limit if exact else min(limit, _ENOUGH)):
             few = None if exact else self._backend.feed.listing(self._spec, self._where)
@@ -107,13 +107,13 @@ class WordSearch(ScopedWords):
         known = {seq for seq, *_ in found}
         others = [(seq, key, _SMALLEST_SCORE) for seq, key in (newest | more).items() if seq not in known]
         added = self._added([seq for seq, *_ in (*found[:_RESCORED], *others)], weights)
-        # Of the newest that a filter leaves it was not known whether they have any of the words.
+        # The newest records of a filtered listing may contain none of the words.
         others = [each for each in others if each[0] in more or added.get(each[0])]
         ranked = [(key, score + added.get(seq, 0.0)) for seq, key, score in (*found, *others)]
         return sorted(ranked, key=lambda pair: (-pair[1], pair[0]))[:limit]
 
     def scores(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
-        """What those of the records with these keys score that have any of the words."""
+        """The scores of the records with these keys that contain any of the words."""
         if not self._records:
             return {}
         looked_up, roughly = self._looked_up
@@ -122,7 +122,7 @@ class WordSearch(ScopedWords):
         return self._scores_by_texts(words, keys)
 
     def _scores_by_postings(self, roughly: sqlite_postings.Ranked, keys: Sequence[str]) -> dict[str, float]:
-        """By the entries that were listed when the words were looked up."""
+        """Scores from the posting lists that were read when the words were looked up."""
         rows = self._named(keys, f'"{self._table}".seq', {})
         having = roughly.has([seq for *_, seq in rows])
         rows = [row for row, has in zip(rows, having, strict=True) if has]
@@ -130,14 +130,14 @@ class WordSearch(ScopedWords):
         return {key: score for (key, *_), score in zip(rows, scores, strict=True)}
 
     def _scores_by_texts(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
-        """By what is counted in the beginnings of their texts."""
+        """Scores from word counts in the beginnings of the texts."""
         weights = {f" {word} ": worth for word, worth in self._rarities(words).items()}
         rows = self._named(keys, self._beginnings, {"most": self._characters_for(len(keys))})
         scores = {key: self._weight_of(spaced_terms(text), weights, sum(varints(size))) for key, size, text in rows}
         return {key: score for key, score in scores.items() if score}
 
     def _named(self, keys: Sequence[str], column: str, values: Mapping[str, Any]) -> list[Any]:
-        """The keys of those of the records that lie inside, FTS5's notes of their lengths, and a column."""
+        """The keys of the records inside the scope, with their FTS5 length blobs and one more column."""
         key = f'"{self._table}"."{self._spec.key}"'
         return self._backend.rows(
             f"SELECT {key}, sizes.sz, {column} FROM json_each(:keys) AS wanted "
@@ -147,7 +147,7 @@ class WordSearch(ScopedWords):
         )
 
     def _rarities(self, words: Sequence[str]) -> dict[str, float]:
-        """The weight of each word: by its rarity inside, where only the records inside are ranked."""
+        """The inverse document frequency of each word, inside the scope if only that is ranked."""
         everywhere = {word: self._counted(quoted(word), COUNTED) for word in words}
         if not (self._lists_inside and (self._lists or self._are_few(everywhere))):
             return {word: rarity(self._records, count) for word, count in everywhere.items()}
@@ -155,17 +155,17 @@ class WordSearch(ScopedWords):
         return {word: rarity(self.inside, count) for word, count in inside.items()}
 
     def _are_few(self, everywhere: Mapping[str, int]) -> bool:
-        """Whether all entries of the words may be listed, though few of them lie inside."""
+        """Whether the whole posting lists are short enough to read, although few postings are inside the scope."""
         small = self._lists_inside and self._records <= _SMALL_TABLE and not self._backend.writable
         return small and sum(everywhere.values()) <= _BUDGET
 
     def _rare_here(
         self, weights: dict[str, float], everywhere: Mapping[str, int]
     ) -> tuple[dict[int, str], Sequence[str]]:
-        """The records of a small scope that have a word which is common elsewhere, and the words that are common here.
+        """The records with a word that is rare in a small scope, and the words that are common in it.
 
-        A word is weighted by its rarity in this scope. Otherwise an agent's one record about deployment would not be
-        found because all the others deploy.
+        Words are weighted by their rarity in the scope: an agent's only record about deployment must be found even if
+        all other agents write about deployments.
         """
         if not self._narrowed:
             return {}, list(weights)
@@ -196,17 +196,17 @@ class WordSearch(ScopedWords):
             question = f"{question} AND {self._scope}"
         most = self._read_for(limit)
         best = self._best(question, most)
-        # Nearly all lie inside, so it is enough to read the rows of the best.
+        # Nearly all matches are inside the scope, so reading the rows of the best is enough.
         found = self._inside_of(best)
         complete = len(best) < most
-        # Where the cut went through records of one score, their keys must decide which of them are first.
+        # If the limit cuts through equal scores, the keys decide which records are first.
         settled = len(found) >= limit and (not exact or found[limit - 1][2] > best[-1][1])
         return found[:limit] if complete or settled else self._best_inside(question, limit)
 
     def _best_by_seeking(self, words: Sequence[str], limit: int) -> list[Candidate] | None:
-        """The best of a small owner in a large table, by the records that FTS5 seeks for each word.
+        """The best records of a small owner in a large table, by seeking each word inside the scope.
 
-        None where that would take too long, and in long texts, where it matters how often they have a word.
+        None if that would take too long, or for long texts, whose scores depend on term frequencies.
         """
         long_texts = (self._fts, self._scope, "long")
         if not self._can_seek(words) or self._counts.get(long_texts, self._records):
@@ -224,12 +224,12 @@ class WordSearch(ScopedWords):
         return self._best_of_many(roughly, first, limit)
 
     def _can_seek(self, words: Sequence[str]) -> bool:
-        """Whether few records of a small part of a large table may have the words, however many have them elsewhere."""
+        """Whether the scope is small enough to seek the words in it, however common they are elsewhere."""
         small_part = self._lists_inside and not self._lists and self._records > _SMALL_TABLE
         return small_part and 0 < self.inside * len(words) <= _SEEKS
 
     def _scored_by_postings(self, words: Sequence[str], limit: int, *, exact: bool) -> list[Candidate]:
-        """By BM25, best first, and so far down as it takes to find enough that lie inside."""
+        """The records by BM25, best first, down to the rank where enough are inside the scope."""
         if not words:
             return []
         inside = sqlite_postings.listed(self._backend, self._fts, self._scope) if self._lists_inside else None
@@ -243,12 +243,12 @@ class WordSearch(ScopedWords):
         return self._best_of_many(roughly, self._first_of_many(roughly, limit), limit)
 
     def _left_by_filter(self, found: sqlite_postings.Ranked) -> sqlite_postings.Ranked:
-        """Of what was found by words, what a filter leaves, where it is known to leave few."""
+        """The ranked records that pass the filter, if the records that pass it are known and few."""
         few = self._backend.feed.listing(self._spec, self._where)
         return found if few is None else found.among(few.seqs)
 
     def _sizes(self, roughly: sqlite_postings.Ranked) -> list[bytes]:
-        """the lengths that FTS5 stores of all of the records, in the order of their ranks."""
+        """The FTS5 length blobs of all ranked records, by rank."""
         sql = (
             f"SELECT sizes.sz FROM json_each(:seqs) AS wanted "
             f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value ORDER BY wanted.key"
@@ -257,7 +257,7 @@ class WordSearch(ScopedWords):
         return [size for (size,) in self._backend.rows(sql, {"seqs": self._listed(seqs)})]
 
     def _best_measured(self, measured: sqlite_postings.Ranked, limit: int) -> list[Candidate]:
-        """The best whose scores are exact, keys breaking ties."""
+        """The best records by exact score; keys break ties."""
         found: list[Candidate] = []
         start, most = 0, self._read_for(limit, 0)
         while start < len(measured.order) and len(found) < limit:
@@ -270,14 +270,14 @@ class WordSearch(ScopedWords):
         return found[:limit]
 
     def _first_of_many(self, roughly: sqlite_postings.Ranked, limit: int) -> list[Any]:
-        """Those of the first that lie inside, with their lengths."""
+        """The first ranked records that are inside the scope, with their lengths."""
         return self._read_inside(roughly.part(0, self._first_read_for(limit))[0])
 
     def _first_read_for(self, limit: int) -> int:
         return self._read_for(limit, min(_SPARE, max(limit // 2, _RESCORED - limit)))
 
     def _best_of_many(self, roughly: sqlite_postings.Ranked, first: Sequence[Any], limit: int) -> list[Candidate]:
-        """The lengths of the first are known; the others are taken for as long as the average."""
+        """The best records; the first have exact lengths, the others are assumed to be of average length."""
         start = most = self._first_read_for(limit)
         exact = roughly.exact([row[0] for row in first], [row[2] for row in first], self._mean_length)
         scored = sorted([(-score, row[1], row[0]) for score, row in zip(exact, first, strict=True)])
@@ -291,19 +291,19 @@ class WordSearch(ScopedWords):
         return found[:limit]
 
     def _read_for(self, limit: int, spare: int = _SPARE) -> int:
-        """Of a large scope's matches its share of all records is expected to lie inside, and somewhat more are read."""
+        """How many ranked records to read so that about `limit` of them are inside the scope, with some to spare."""
         by_scope = self._lists_inside or (self._narrowed and not self._lists)
         share = 1.0 if by_scope else min(1.0, self.inside / self._records)
         return round((limit + spare) / max(share, _LEAST_SHARE))
 
     def _read_inside(self, seqs: Sequence[int], *, measured: bool = True) -> list[Any]:
-        """Those of these records that lie inside: the row number, the key, and the length that FTS5 stores."""
-        beside = f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value " if measured else ""
+        """The records inside the scope: row number, key and FTS5 length blob."""
+        lengths = f"CROSS JOIN {self._fts}_docsize AS sizes ON sizes.id = wanted.value " if measured else ""
         return self._backend.rows(
             f'SELECT "{self._table}".seq, "{self._table}"."{self._spec.key}", '
             f"{'sizes.sz' if measured else 'NULL'} "
             f'FROM json_each(:seqs) AS wanted CROSS JOIN "{self._table}" ON "{self._table}".seq = wanted.value '
-            f"{beside}WHERE {self._condition}",
+            f"{lengths}WHERE {self._condition}",
             {**self._values, "seqs": self._listed(seqs)},
         )
 
@@ -320,11 +320,11 @@ class WordSearch(ScopedWords):
         )
 
     def _best_inside(self, question: str, limit: int) -> list[Candidate]:
-        """Every record is checked before it is ranked: for conditions that few fulfil, and for equal scores."""
+        """The best records, filtered before ranking: for selective conditions and equal scores."""
         key = f'"{self._table}"."{self._spec.key}"'
         return self._backend.rows(
             f'SELECT "{self._table}".seq, {key}, {self._score} AS score '
-            # A cross join keeps SQLite from walking the records and asking the full-text table about each.
+            # A cross join makes SQLite start from the full-text table instead of probing it for each record.
             f'FROM {self._fts} CROSS JOIN "{self._table}" ON "{self._table}".seq = {self._fts}.rowid '
             f"WHERE {self._fts} MATCH :question AND {self._condition} ORDER BY score DESC, {key} LIMIT :most",
             {**self._values, "question": question, "most": limit},
@@ -343,7 +343,7 @@ class WordSearch(ScopedWords):
         return found
 
     def _newest_with_all(self, words: Sequence[str], rarest: int, wanted: int) -> list[tuple[int, str]]:
-        """Only so far back as the shortest list has few entries: words and owners that never meet cost no more."""
+        """The newest records with all of the words, within a range of rows that bounds the cost of a miss."""
         question = all_of((*map(quoted, words), self._scope))
         shortest = min(rarest, self.inside) if self._scope else rarest
         reach = self._newest if shortest <= _MOST_READ else round(self._newest * _MOST_READ / shortest)
@@ -355,10 +355,10 @@ class WordSearch(ScopedWords):
             {**self._values, "question": question, "oldest": self._newest - reach, "most": wanted},
         )
 
-    # ------------------------------------------------------------------ scoring what was left out
+    # ------------------------------------------------------------------ scoring the remaining words
 
     def _added(self, seqs: Sequence[int], weights: Mapping[str, float]) -> dict[int, float]:
-        """What further words add to the scores of records, counted in the beginning of their texts."""
+        """The additional scores of further words, counted in the beginnings of the texts."""
         if not seqs:
             return {}
         sql = f'SELECT seq, {self._beginnings} FROM "{self._table}" WHERE seq IN (SELECT value FROM json_each(:seqs))'
@@ -375,16 +375,16 @@ class WordSearch(ScopedWords):
         )
 
     def _characters_for(self, records: int) -> int:
-        """How many characters of each text are read, for so many records."""
+        """How many characters of each text to read for this number of records."""
         return _RESCORED_CHARACTERS // records // len(self._spec.text)
 
     def _weight_of(self, found: str, spaced: Mapping[str, float], length: int) -> float:
-        """BM25 of some words in a text; each is between spaces, so that parts of other words do not match."""
-        # Twice as many, so that neighbours do not share one.
+        """BM25 of words in a text; spaces around each word keep it from matching inside other words."""
+        # Double the spaces, so that adjacent words do not share one.
         apart = f" {found.replace(' ', '  ')} "
         counts = {word: count for word in spaced if (count := apart.count(word))}
         return sum(spaced[word] * saturation(count, length, self._mean_length) for word, count in counts.items())
 
     def _listed(self, seqs: Sequence[int]) -> str:
-        # Written as JSON writes it.
+        # The repr of a list of integers is JSON.
         return str(list(seqs))

@@ -1,4 +1,4 @@
-"""BM25 in SQL for PostgreSQL, computed from the server's own rank of each word."""
+"""BM25 in SQL for PostgreSQL, with term frequencies derived from ts_rank."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from alma.storage.postgres.fulltext import quoted
 from alma.storage.postgres.types import Floats
 from alma.storage.ranking import K1, Pair, rarity_in_sql
 
-# A statement has room for so many words, so that the server knows it already whatever the number of words.
+# Sizes of prepared statements: queries are padded to the next size, so that few statements are prepared.
 ROOM = (0, 12, 24, 48, 96)
-# The server's rank of one word that occurs n times is 1 + 1/4 + … + 1/n², divided by what that sum tends to; from how
-# much is missing, n follows: it is nearly 1 / missing - 0.52.
+# ts_rank of one word that occurs n times is (1 + 1/4 + … + 1/n²) divided by the limit of that sum. The difference to
+# the limit gives n: about 1 / difference - 0.52.
 _SUM = 1.64493406685
 
 
 @cache
 def score(room: int) -> str:
-    """The sum of the weights of the words that a record has."""
+    """The sum of the weights of the words in a record."""
     return " + ".join(map(_worth_if_there, range(room))) or "0.0::float8"
 
 
 @cache
 def having_each(room: int) -> str:
-    """How many records have each of the words."""
+    """The number of records with each of the words."""
     return ", ".join(f"count(*) FILTER (WHERE search @@ word{i}) AS met{i}" for i in range(room))
 
 
 @cache
 def weighed(room: int) -> str:
-    """The words of the query, the weight of each by how many of the found records have it, and that number."""
+    """The words of the query with their weights and document counts among the records found."""
     each = range(room)
     words, met = (", ".join(f"{name}{i}" for i in each) for name in ("word", "met"))
     counted = f"SELECT {having_each(room)} FROM found CROSS JOIN {asked(room)}"
@@ -43,12 +43,12 @@ def weighed(room: int) -> str:
 
 
 def _worth_if_there(place: int) -> str:
-    """The weight of the word at a place in a record, 0 where the record lacks it."""
+    """The weight of a word in a record; 0 if the record does not contain it."""
     return f"CASE WHEN search @@ word{place} THEN {worth(f'weight{place}', f'word{place}', 'norm')} ELSE 0 END"
 
 
 def weighted(name: str, *further: str) -> str:
-    """A list of words with their weights, as rows; and further numbers about them."""
+    """Words with their weights and further numbers, as rows."""
     lists = hidden(name), *(hidden(f"{name}_{each}", "float8[]") for each in ("weight", *further))
     return f"unnest({', '.join(lists)}) AS asked({', '.join(('word', 'weight', *further))})"
 
@@ -56,10 +56,10 @@ def weighted(name: str, *further: str) -> str:
 def weighing(
     name: str, words: Sequence[str], weights: Mapping[str, float], pairs: Sequence[Pair] = ()
 ) -> dict[str, Any]:
-    """The values of such a list.
+    """The parameters of `weighted`.
 
-    Pairs of words behind them are worth nothing by themselves, but promise what those of their words are worth that are
-    not in the list.
+    Pairs of words follow the words. Their weight is 0, and their promise is the weight of their words that are not in
+    the list.
     """
     listed = set(words)
     promises = (sum(weights[word] for word in pair if word not in listed) for pair in pairs)
@@ -72,9 +72,9 @@ def weighing(
 
 @cache
 def asked(room: int) -> str:
-    """The words of the query and the weight of each, as columns of one row, NULL in the rest of the room.
+    """The words of the query and their weights as columns of one row, padded with NULL.
 
-    They are bound as two lists, so that the server knows the statement already, and neither list is read twice.
+    They are bound as two arrays, so that the statement is the same for every query.
     """
     each = (f"words[{i + 1}] AS word{i}, worth[{i + 1}] AS weight{i}" for i in range(room))
     given = "SELECT %(words)s::text[]::tsquery[] AS words, %(worth)s::float8[] AS worth OFFSET 0"
@@ -82,16 +82,16 @@ def asked(room: int) -> str:
 
 
 def worth(weight: str, word: str, norm: str) -> str:
-    """The weight of a word in a record: BM25's saturation, with the frequency derived from the server's rank."""
+    """The BM25 weight of a word in a record, with the term frequency derived from ts_rank."""
     missing = f"{_SUM}::float8 - {_SUM}::float8 * ts_rank('{{1,1,1,1}}', search, {word})"
-    # Every number is said to be one of the machine's; the server would reckon with decimals, ten times as long.
-    # Of two words together the rank says something else, which must not be taken for none.
+    # Casts to float8 keep the server from computing with numeric, which takes ten times as long. The rank of a pair of
+    # words is not a frequency; `greatest` keeps the result above zero.
     often = f"greatest(round(1::float8 / greatest({missing}, 1e-6::float8) - 0.52::float8), 1::float8)"
     return f"{weight} / (1::float8 + {norm} / {often})"
 
 
 def hidden(name: str, kind: str = "text[]::tsquery[]") -> str:
-    """A list whose length the planner does not see: it would take that for a reason to plan anew every time."""
+    """An array parameter whose length is hidden from the planner, which would otherwise replan for every length."""
     return f"(SELECT %({name})s::{kind})"
 
 

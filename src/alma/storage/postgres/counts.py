@@ -1,4 +1,4 @@
-"""How many of an owner's records have a word, on PostgreSQL: counted, cached, or estimated by statistics."""
+"""Document counts of words within a scope on PostgreSQL: counted, cached, or estimated from statistics."""
 
 from __future__ import annotations
 
@@ -21,30 +21,30 @@ if TYPE_CHECKING:
     from alma.storage.postgres.backend import PostgresBackend
 
 
-# Records are not counted further than this; how many more there are the planner tells.
+# Records are counted up to this; above it the planner's estimate is used.
 _LARGE = 20_000
 
 Owners = tuple[tuple[str, tuple[str, ...]], ...]
-"""The fields that say whose a record is, each with the values that it may have."""
+"""The owner fields of a scope, each with its allowed values."""
 Counted = tuple[str, Hashable]
-"""What was counted: the records of a table by whose they are, or of a kind by the predicate that they fulfil."""
+"""A cache key: a table with the owners, or a kind with the predicate, whose records were counted."""
 
 
 class _Owned(NamedTuple):
-    """Records of a kind that are counted: whose they are, perhaps only whether there are any."""
+    """Records of a kind to count, by owner; with `any_at_all`, only whether there are any."""
 
     spec: RecordSpec
     owners: Owners
     any_at_all: bool = False
 
     def statement(self, owned: str) -> str:
-        """The records to be counted, by the condition that they are the owner's."""
+        """The statement that selects the records to count, given the condition on their owner."""
         some = f"SELECT 1 FROM {self.spec.postgres_table} WHERE {owned}"
         return f"SELECT 1 FROM ({some} LIMIT 1) AS found" if self.any_at_all else some
 
 
 class OwnedRecords:
-    """The records of a kind that some owners have, to be counted."""
+    """Counts the records of a kind that belong to some owners."""
 
     def __init__(self, backend: PostgresBackend, spec: RecordSpec, owners: Owners) -> None:
         self._backend = backend
@@ -54,7 +54,7 @@ class OwnedRecords:
         self._remembered: CountCache[int] = backend.cache.word_counts
 
     def count(self) -> int:
-        """How many records the owners have, beyond a limit as the planner takes it."""
+        """The number of the owners' records; above a limit the planner's estimate."""
         key = (self._table, self._owners)
         known = self._known(key)
         if known is None:
@@ -63,7 +63,7 @@ class OwnedRecords:
         return known
 
     def count_all(self) -> int:
-        """How many records the table has, as of the last minute: it decides on the way to what is found."""
+        """The number of records in the table, up to a minute old: it chooses the query plan, not the results."""
         key = (self._table, "all")
         known = self._remembered.get(key, minute())
         if known is None:
@@ -79,7 +79,7 @@ class OwnedRecords:
 
         Counts from the same state of the database are reused.
         """
-        # What a transaction writes makes it count anew, and it rarely asks for several kinds.
+        # Counts are invalid after a write in the same transaction, and writers rarely search several kinds.
         alone = self._backend.writable or not self._owners
         own: dict[Counted, _Owned] = {(self._table, self._owners): _Owned(self._spec, self._owners)}
         unknown: dict[Counted, _Owned] = {}
@@ -113,31 +113,31 @@ class OwnedRecords:
             self._backend.counted_records[key] = count
 
     def _counted_next(self) -> dict[Counted, _Owned]:
-        """The kinds that have the same owners as this one, and the memories of their project."""
+        """The kinds with the same owner fields as this one, and the memories of the project."""
         found: dict[Counted, _Owned] = {
             (spec.postgres_table, self._owners): _Owned(spec, self._owners) for spec in _kindred(self._spec)
         }
         project = tuple(owner for owner in self._owners if owner[0] == "project_id")
         if project and "agent" in self._spec.by_name:
             found[Memory.spec.postgres_table, project] = _Owned(Memory.spec, project)
-        # Many a store has no relationships, and who asks for them asks more than once.
+        # Many stores have no relationships, and a search asks for them several times.
         found[MemoryRelationship.spec.postgres_table, ()] = _Owned(MemoryRelationship.spec, (), any_at_all=True)
         return found
 
 
 def owners_of(where: Predicate) -> Owners:
-    """Whose records a predicate asks for, always in the same order."""
+    """The owners that a predicate requires, sorted."""
     return tuple(sorted(ranking.owners(where).items()))
 
 
 def owned_by(owners: Owners) -> Predicate:
-    """That a record is one of these owners'."""
+    """The predicate that a record belongs to these owners."""
     return And(*(In(*owner) for owner in owners))
 
 
 @cache
 def _kindred(spec: RecordSpec) -> tuple[RecordSpec, ...]:
-    """The searchable kinds that have the same columns for their owners as this one."""
+    """The searchable kinds with the same owner columns as this one."""
     searchable = (cls.spec for cls in KINDS if cls.spec.text)
     return tuple(other for other in searchable if _owner_columns(other) == _owner_columns(spec))
 
@@ -146,9 +146,9 @@ def _owner_columns(spec: RecordSpec) -> set[str]:
     return {name for name in ranking.OWNERS if name in spec.by_name}
 
 
-# What is not among the common words of the statistics is not counted further than this.
+# Words that are not among the most common elements of the statistics are counted up to this.
 _COUNTED = 100
-# Finding which of a word's records are an owner's takes about as long as reading one in four of them.
+# Filtering the postings of a word by owner costs about as much as reading a quarter of its records.
 _ONE_IN = 4
 _SHARES = """
 SELECT most_common_elems::text::text[], most_common_elem_freqs FROM pg_stats
@@ -157,7 +157,7 @@ WHERE schemaname = current_schema() AND tablename = %(table)s AND attname = 'sea
 
 
 class WordCounts:
-    """The words of the records of a kind that some owners have."""
+    """Document counts of words among the records of a kind that belong to some owners."""
 
     def __init__(self, backend: PostgresBackend, spec: RecordSpec, owners: Owners) -> None:
         self._backend = backend
@@ -169,15 +169,15 @@ class WordCounts:
         self._remembered: CountCache[int] = backend.cache.word_counts
 
     def records(self) -> int:
-        """How many records there are, beyond a limit as the planner takes it."""
+        """The number of records; above a limit the planner's estimate."""
         return self._records.count()
 
     def all_records(self) -> int:
-        """How many records the table has, of all owners."""
+        """The number of records in the table, of all owners."""
         return self._records.count_all()
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """How many records the scope has, and how many of them have each word, about."""
+        """The approximate number of records in the scope, and of those with each word."""
         records = self.records()
         if not records:
             return 0, dict.fromkeys(words, 0)
@@ -189,7 +189,7 @@ class WordCounts:
         return records, {word: counted[word] for word in words}
 
     def known_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """The words whose count is cached for this state of the database."""
+        """The counts that are cached for this state of the database."""
         state, here = self._backend.state, self._backend.counted_words.get((self._table, self._owners), {})
         known: dict[str, int] = {}
         for word in words:
@@ -208,7 +208,7 @@ class WordCounts:
 
     @cached_property
     def in_index(self) -> tuple[str, dict[str, Any]]:
-        """What lets the index of words find an owner's records alone, where these are few among all; and the values."""
+        """A condition on the owner inside the full-text index, if the owner has few of the records; and its values."""
         names = self._backend.dialect.names
         indexed = [values for name, values in self._owners if name in names.owner_columns(self._spec)]
         few = indexed and self.records() * _ONE_IN <= self._records.count_all()
@@ -216,26 +216,23 @@ class WordCounts:
         return "".join(f" AND {names.owners(self._spec)} && %({name})s::text[]" for name in given), given
 
     def having(self, asked: str, fields: Iterable[str]) -> str:
-        """The records that match, by some of their fields, and their places.
-
-        It is a table beside that of the words.
-        """
-        # Each column costs time for each of thousands of records, even an unused one.
+        """A subquery of the matching records: some of their fields, and their ctid."""
+        # Each column costs time for thousands of records, even an unused one.
         stored = self._spec.stored_names
         columns = ", ".join(f'"{name}"' for name in dict.fromkeys(fields) if name in stored or name in COLUMNS)
-        # With an offset the server looks the words up first, whatever else it could look up by.
+        # OFFSET 0 makes the server use the full-text index first.
         met = f"search @@ {asked}{self.in_index[0]}"
         return f"(SELECT {columns}, ctid AS place FROM {self._table} WHERE {met} OFFSET 0) AS {self._table}"
 
     @property
     def any_of_words(self) -> str:
-        """That a record answers the question: with the owner in the index, whatever the question is."""
+        """The condition that a record has any of the query's words, with the owner if the index filters by it."""
         few = self.in_index[0]
-        # Hidden from the planner, which would else look up every word in its statistics, each time anew.
+        # In a subquery, so that the planner does not look up every word in its statistics.
         return f"search @@ (SELECT %(question)s::tsquery){few}" if few else "search @@ %(question)s::tsquery"
 
     def _counts_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """How many records of a small scope have each word."""
+        """The number of records of a small scope with each word."""
         known = self.known_of_few(words)
         unknown = [word for word in words if word not in known]
         if unknown:
@@ -246,16 +243,16 @@ class WordCounts:
 
     @cached_property
     def _owned(self) -> tuple[str, dict[str, Any]]:
-        """The condition that a record is the owner's, and its values."""
+        """The condition that a record belongs to the owners, and its values."""
         return self._statements.condition(owned_by(self._owners))
 
     @cached_property
     def _spelled_owner(self) -> tuple[str, dict[str, Any]]:
-        """The same with the owner spelled out: how much it has decides on a plan, which is made once for each then."""
+        """The same with literals: the plan depends on the owner's number of records."""
         return self._statements.condition(owned_by(self._owners), literal)
 
     def _counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """One look at each record for all of the words."""
+        """Count all words in one pass over the records."""
         owned, values = self._owned
         room = room_for(words)
         among = f" AND {self.any_of_words}" if self.in_index[0] else ""
@@ -272,7 +269,7 @@ class WordCounts:
         return dict(zip(words, rows[0], strict=False))
 
     def _many_counted_of_few(self, words: Sequence[str]) -> dict[str, int]:
-        """One look at each term of the records: a statement has no column for each of thousands of words."""
+        """Count thousands of words, more than a statement has columns for, in one pass over the terms."""
         owned, values = self._owned
         rows = self._backend.rows(
             f"SELECT term, count(*) FROM (SELECT unnest(tsvector_to_array(search)) AS term FROM {self._table} "
@@ -282,7 +279,7 @@ class WordCounts:
         return {**dict.fromkeys(words, 0), **dict(rows)}
 
     def _counts(self, words: Sequence[str], records: int) -> dict[str, int]:
-        """How many of so many records of the scope have each word; common ones by the server's statistics."""
+        """The number of records of a large scope with each word; common words are estimated from the statistics."""
         shares = self._shares()
         known = {word: round(shares[word] * records) if word in shares else self._known(word) for word in words}
         unknown = [word for word, count in known.items() if count is None]
@@ -292,30 +289,30 @@ class WordCounts:
         return {word: count for word, count in known.items() if count is not None}
 
     def _known(self, word: str) -> int | None:
-        """What was counted within the last minute; a transaction that writes must see what it wrote."""
+        """The count of the last minute; None in a write transaction, which must see its own writes."""
         return None if self._backend.writable else self._remembered.get((self._table, self._owners, word), minute())
 
     def _shares(self) -> Mapping[str, float]:
-        """What share of all records has each of the most common terms; nothing before they were ever analysed.
+        """The share of records with each of the most common terms; empty before the first ANALYZE.
 
-        Counting a word means reading every record that has it, which takes longer than the search itself.
+        Counting a word reads every record with it, which takes longer than the search.
         """
         known = self._backend.cache.term_shares.get(self._table, minute())
         if known is not None:
             return known
         found = self._backend.rows(_SHARES, {"table": self._table})
-        # Behind the shares of the terms stand three numbers about all of them.
+        # The list of shares ends with three numbers about all terms.
         shares = dict(zip(*found[0], strict=False)) if found else {}
         return self._backend.cache.term_shares.put(self._table, minute(), shares)
 
     def _counted(self, words: Sequence[str], *, with_statistics: bool) -> list[int]:
-        """How many records have each word; beyond a limit estimated from how far into the table so many reached."""
+        """The number of records with each word; above a limit estimated from the last page reached."""
         most = _COUNTED if with_statistics else COUNTED
         owned, values = self._spelled_owner
         having = self.having("asked.word", (self._spec.key, *(name for name, _ in self._owners)))
         found = self._backend.rows(
             f"SELECT few.count, few.reached, "
-            # Asked of the file system, and once is enough.
+            # Reads the file size, so only once.
             f"(SELECT pg_relation_size('{self._table}') / current_setting('block_size')::int) "
             f"FROM unnest({hidden('words')}) WITH ORDINALITY AS asked(word, place) CROSS JOIN LATERAL "
             f"(SELECT count(*), (max(place)::text::point)[0] AS reached FROM (SELECT place "
@@ -323,7 +320,7 @@ class WordCounts:
             {**values, **self.in_index[1], "words": list(map(quoted, words))},
         )
         return [
-            # Each partition has pages of its own, and the whole none.
+            # Partitions have pages; the partitioned table has none.
             count if count < most else max(count, round(count * pages / (reached + 1)))
             for count, reached, pages in found
         ]

@@ -1,4 +1,4 @@
-"""The full-text columns of PostgreSQL: their entries, and how they are created again where they were dropped."""
+"""The full-text columns of PostgreSQL: their entries, and their recreation if they were dropped."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from alma.storage.postgres.pools import SCHEMA_LOCK
 from alma.storage.sql.clauses import Names
 from alma.text.tokens import stored_terms
 
-# A tsvector has less than a mebibyte, and the last term may take it a little further.
+# A tsvector is smaller than 1 MiB; the last term may exceed the bound a little.
 _MOST_BYTES = (1 << 20) - 1_000
 _MOST_POSITIONS = 255
 _LAST_POSITION = 16_383
 _BATCH = 1_000
 COLUMNS = ("search", "search_length")
-# No term has this character. By itself it stands for more tags than there is room for.
+# Terms never contain this character. Alone it marks a record with too many tags to list.
 _TAG = "\u00b7"
 _MOST_TAGS = 1_000
 
 
 def entries(records: Sequence[Record]) -> Iterator[tuple[Any, ...]]:
-    """What each of `COLUMNS` holds for the records."""
+    """The values of `COLUMNS` for the records."""
     return zip(*map(_entry, records), strict=True)
 
 
@@ -42,9 +42,9 @@ def _columns_of(text: str, tags: Sequence[str]) -> tuple[str, int]:
 
 
 def _written(words: Sequence[str], tags: Sequence[str] = ()) -> str:
-    """Terms and where they stand, and tags, as a tsvector is written.
+    """Terms with their positions, and tags, as the text of a tsvector.
 
-    Where there is no room for all, it keeps where terms stand for fewer of them, and only then fewer terms.
+    If there is no room for everything, positions are dropped first, then terms.
     """
     marks = list(map(quoted, map(_mark, tags) if len(tags) <= _MOST_TAGS else (_TAG,)))
     positions, room = _bounded(words, _MOST_BYTES - 24 * len(marks))
@@ -58,10 +58,10 @@ def _written(words: Sequence[str], tags: Sequence[str] = ()) -> str:
 
 
 def _bounded(words: Sequence[str], room: int) -> tuple[dict[str, list[int]], int]:
-    """As many different terms as there is room for, each with its first position, and what is left of the room."""
+    """As many distinct terms as fit, without positions yet, and the remaining room."""
     positions: dict[str, list[int]] = {}
     for term in dict.fromkeys(words):
-        # A term is kept at an even place, with how many positions it has and two bytes for each.
+        # A term is aligned to two bytes and has a position count, and two bytes for each position.
         room -= len(term.encode()) + 5
         if room < 0:
             break
@@ -70,23 +70,23 @@ def _bounded(words: Sequence[str], room: int) -> tuple[dict[str, list[int]], int
 
 
 def marks_of(tags: Iterable[str]) -> list[str]:
-    """The terms in the search column of a record that may have one of these tags."""
+    """The terms of which the search column of a record with one of these tags has at least one."""
     return [*map(_mark, tags), _TAG]
 
 
 def _mark(tag: str) -> str:
-    # As long for any tag.
+    # A hash has the same length for any tag.
     return f"{_TAG}{blake2b(tag.encode(), digest_size=8).hexdigest()}"
 
 
 def index_everything(connection: Any) -> None:
-    """Write what every record is found by anew."""
+    """Rewrite the full-text columns of every record."""
     for spec in (cls.spec for cls in KINDS if cls.spec.text):
         index_all_of(connection, spec)
 
 
 def index_all_of(connection: Any, spec: RecordSpec) -> None:
-    """Write what every record of a kind is found by anew."""
+    """Rewrite the full-text columns of every record of a kind."""
     with connection.cursor(name="alma_words") as reader:
         reader.itersize = _BATCH
         reader.execute(_reading(spec))
@@ -95,7 +95,7 @@ def index_all_of(connection: Any, spec: RecordSpec) -> None:
 
 
 def index_some_of(connection: Any, spec: RecordSpec, keys: Sequence[str]) -> None:
-    """Write what these records of a kind are found by anew."""
+    """Rewrite the full-text columns of these records of a kind."""
     of_these = f"{_reading(spec)} WHERE {spec.key} = ANY(%s) ORDER BY {spec.key} FOR UPDATE"
     _write(connection, spec, connection.execute(of_these, [list(keys)]).fetchall())
 
@@ -117,13 +117,13 @@ def _write(connection: Any, spec: RecordSpec, rows: Sequence[tuple[Any, ...]]) -
 
 
 def quoted(word: str) -> str:
-    """A word that leaves nothing for the server to interpret."""
+    """A word as a quoted tsquery or tsvector term."""
     return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
 
 
 _log = logging.getLogger("alma.storage")
 
-# Of the catalogue: the standard's views hide what a role may not read, which is not missing.
+# From pg_catalog: information_schema hides tables that the role may not read.
 _THERE = """
     SELECT relname, attname FROM pg_attribute
     JOIN pg_class ON pg_class.oid = attrelid JOIN pg_namespace ON pg_namespace.oid = relnamespace
@@ -133,7 +133,7 @@ _NAMES = Names("postgresql")
 
 
 def make_missing(connection: psycopg.Connection[Any], schema: str) -> None:
-    """Make the columns anew that are not there, and fill them from the records: words are a projection of these."""
+    """Recreate missing full-text columns, and fill them from the records."""
     if not _missing(connection, schema):
         return
     with connection.transaction():
@@ -144,7 +144,7 @@ def make_missing(connection: psycopg.Connection[Any], schema: str) -> None:
             for statement in _making(spec):
                 connection.execute(statement.encode())
             index_all_of(connection, spec)
-    _log.warning("full-text columns were missing and made anew", extra={"kinds": [spec.kind for spec in missing]})
+    _log.warning("missing full-text columns were rebuilt", extra={"kinds": [spec.kind for spec in missing]})
 
 
 def _missing(connection: psycopg.Connection[Any], schema: str) -> list[RecordSpec]:
@@ -154,7 +154,7 @@ def _missing(connection: psycopg.Connection[Any], schema: str) -> list[RecordSpe
 
 
 def _making(spec: RecordSpec) -> tuple[str, ...]:
-    """As the migrations do; the server drops an index with a column that is in it."""
+    """The same statements as in the migrations; dropping a column also drops its indexes."""
     table, (terms, length) = _NAMES.table(spec), COLUMNS
     return (
         f"ALTER TABLE {table} ADD COLUMN IF NOT EXISTS {terms} TSVECTOR",

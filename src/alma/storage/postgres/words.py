@@ -1,8 +1,8 @@
-"""Full text on PostgreSQL: BM25 over the `search` column, which the server does not have itself.
+"""Full-text search on PostgreSQL: BM25 over the `search` column.
 
-The server ranks by how often a word occurs, not by how rare it is. So the rarity comes from counting here, and
-the score is put together in SQL: the rarer words for every record that has one of them, the words left out only for the
-best of these. Pairs of words help to find the best: the records with two of the words are found by looking both up.
+PostgreSQL ranks by term frequency only. The inverse document frequency is computed here from word counts, and the
+score in SQL: rare words for every record with one of them, common words only for the best of those. Pairs of common
+words are looked up together to find further candidates.
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ def divided(spec: RecordSpec, where: Predicate) -> tuple[Predicate, Predicate]:
 
 
 def rare_tags(backend: PostgresBackend, spec: RecordSpec, wanted: Predicate) -> tuple[str, ...]:
-    """Tags that few records have, and of which every record has one that fulfils the predicate; none if there are none.
+    """Rare tags of which every matching record must have one; empty if the predicate has none.
 
-    How many have a tag is remembered for a while: it decides on the way to the records, not on what is found.
+    Tag counts are cached for a minute: they choose the query plan, not the results.
     """
     return next((tags for tags in _alternatives(spec, wanted) if tagged(backend, tags) < _FEW), ())
 
 
 def tagged(backend: PostgresBackend, tags: tuple[str, ...]) -> int:
-    """How many records have one of the tags, as far as they are counted."""
+    """The number of records with one of the tags, counted up to a limit."""
     known = backend.cache.tagged_records.get(tags, minute())
     if known is None:
         some = f"SELECT 1 FROM {backend.dialect.names.tags} WHERE tag = ANY(%(tags)s) LIMIT {_FEW}"
@@ -69,7 +69,7 @@ def tagged(backend: PostgresBackend, tags: tuple[str, ...]) -> int:
 
 
 def _alternatives(spec: RecordSpec, tagged: Predicate) -> list[tuple[str, ...]]:
-    """Lists of tags, of each of which a record must have one."""
+    """Lists of tags; a matching record has at least one tag of each."""
     parts = tagged.parts if isinstance(tagged, And) else (tagged,)
     return [
         tags
@@ -80,7 +80,7 @@ def _alternatives(spec: RecordSpec, tagged: Predicate) -> list[tuple[str, ...]]:
 
 
 def _tags_of(spec: RecordSpec, part: Predicate) -> tuple[str, ...]:
-    """The tags of which a predicate requires one, where it has no other condition."""
+    """The tags of a predicate that requires any of some tags and nothing else."""
     match part:
         case Has(name, tag) if spec.by_name[name].type is FieldType.TAGS:
             return (tag,)
@@ -94,15 +94,15 @@ _MOST_RESCORED = 200
 _LOOKED_AT = 2_000
 _SPARE = 50
 _ENOUGH = 10
-# The server reads each record from its table to score it, which takes longer than to read an entry of an index.
+# Lower than the budget of SQLite: scoring reads each record from its table, not only from the index.
 _BUDGET = 800
 _BUDGET_OF_PAIRS = 600
-# The average length is estimated from so many records.
+# Records that the average length is estimated from.
 _SAMPLE = 2_000
 
 
 class WordSearch:
-    """One question to the `search` column of a kind."""
+    """One query on the `search` column of a kind."""
 
     def __init__(self, backend: PostgresBackend, spec: RecordSpec, where: Predicate) -> None:
         self._backend = backend
@@ -126,15 +126,15 @@ class WordSearch:
 
     @cached_property
     def rare_tags(self) -> tuple[str, ...]:
-        """Tags that few records have, one of which a record must have."""
+        """Rare tags of which a matching record must have one."""
         return rare_tags(self._backend, self._spec, self._divided[1])
 
     def records(self) -> int:
-        """How many records the owner has, beyond a limit as the planner takes it."""
+        """The number of the owner's records; above a limit the planner's estimate."""
         return self._counted.records()
 
     def counts(self, words: Sequence[str]) -> tuple[int, dict[str, int]]:
-        """How many records the scope has, and how many of them have each word, about."""
+        """The approximate number of records in the scope, and of those with each word."""
         return self._counted.counts(words)
 
     def matching(self, words: Sequence[str], limit: int, *, exact: bool = True) -> list[tuple[str, float]]:
@@ -155,18 +155,18 @@ class WordSearch:
             return self._scored(weights, None, limit, keys=self._candidates(selection, weights, best, None))
         selection, pairs = self._selection(counts, records)
         found = self._best_of(selection, pairs, weights, max(best, limit + _SPARE), limit)
-        # An inexact search has the best already, and searching for the others takes the longest.
+        # An inexact search already has the best records; finding the others is the slowest part.
         if len(found) >= min(limit, _ENOUGH) or not selection.left_out:
             return found
         if selection.chosen:
             keys = self._candidates(selection, weights, best, found)
         else:
-            # Too few have two of the words, so that one of them must do.
+            # Too few records have two of the words: look up single words.
             keys = self._candidates(ranking.select(counts, records), weights, best, None)
         return self._scored(weights, None, limit, keys=keys)
 
     def scores(self, words: Sequence[str], keys: Sequence[str]) -> dict[str, float]:
-        """What those of the records with these keys score that have any of the words."""
+        """The scores of the records with these keys that contain any of the words."""
         records, counts = self.counts(words)
         if not records:
             return {}
@@ -175,14 +175,14 @@ class WordSearch:
         return {key: score for key, score in self._scored(weights, None, len(keys), keys=keys) if score > 0}
 
     def _matching_few(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
-        """The best among so few records that every word counts; where it is not known how often, in the same look."""
+        """The best of a small scope, scored by all words; unknown word counts are computed in the same statement."""
         counted = self._counted.known_of_few(words)
         if len(counted) < len(words):
             return self._counted_and_scored(words, records, limit)
         return self._scored({word: rarity(records, counted[word]) for word in words}, any_of(words), limit)
 
     def _counted_and_scored(self, words: Sequence[str], records: int, limit: int) -> list[tuple[str, float]]:
-        """The best of a few records, with each word weighing by how many of them have it."""
+        """The best of a small scope, with word counts and scores from one statement."""
         named = Values(self._backend.dialect.names, "owner")
         owned = self._statements.clauses.condition(owned_by(self._owners), named)
         condition, values = self._fulfilling
@@ -208,9 +208,9 @@ class WordSearch:
         return [(row[1], row[0]) for row in rows]
 
     def _selection(self, counts: Mapping[str, int], records: int) -> tuple[Selection, tuple[Pair, ...]]:
-        """Which words are looked up, and which only together with another.
+        """The words to look up one by one, and the pairs to look up together.
 
-        Where only the records with a rare tag are scored, nearly all are.
+        If a rare tag restricts the records, nearly all words are looked up.
         """
         if self.rare_tags:
             share = min(1.0, tagged(self._backend, self.rare_tags) / records)
@@ -218,16 +218,16 @@ class WordSearch:
         selection = ranking.select(counts, records, budget=_BUDGET)
         pairs = ranking.pairs(selection, counts, records, budget=_BUDGET_OF_PAIRS)
         if not selection.chosen and not pairs:
-            # One word is better than none, and looking for records with several common ones takes longer.
+            # Look up one common word: finding records with several takes longer.
             selection = ranking.select(counts, records)
         return selection, pairs
 
     def _best_of(
         self, selection: Selection, pairs: Sequence[Pair], weights: Mapping[str, float], rescored: int, limit: int
     ) -> list[tuple[str, float]]:
-        """The best by the words chosen and by pairs, with what the words left out add to the `rescored` best.
+        """The best by the chosen words and pairs; the words left out are added to the scores of the `rescored` best.
 
-        The statement is the same for any number of words, so that the server plans it once.
+        The statement does not depend on the number of words, so the server plans it once.
         """
         if not selection.chosen and not pairs:
             return []
@@ -236,7 +236,7 @@ class WordSearch:
             "(asked.word && %(marks)s::tsquery)" if self.rare_tags else "asked.word",
             (self._key, *COLUMNS, *fields_of(self._where)),
         )
-        # The weights come first, so that no text has to be sorted.
+        # The weights come first, so that no text is sorted.
         found = (
             f"SELECT {self._key}, place, {worth('weight', 'asked.word', self._norm)} AS worth, "
             f"promise / (1::float8 + {self._norm}) AS promise "
@@ -247,19 +247,19 @@ class WordSearch:
             f"GROUP BY place, {self._key} ORDER BY sum(worth) + sum(promise) DESC, {self._key}"
         )
         if then:
-            # Best first, until there are enough that fulfil it.
+            # Check the best first, until enough match.
             best = (
                 f"SELECT {self._table}.* FROM ({best} OFFSET 0) AS {self._table} "
                 f"CROSS JOIN LATERAL (SELECT 1 WHERE {then} OFFSET 0) AS fulfilled"
             )
-        # Spelled out: of a limit that it does not know the planner thinks the worst, and plans anew every time.
+        # A literal: with a LIMIT parameter the planner assumes the worst case and replans every time.
         best += f" LIMIT {rescored if selection.left_out else limit}"
         total = "best.score"
         if selection.left_out:
             more = f"SELECT sum({worth('weight', 'asked.word', self._norm)}) FROM {weighted('left_out')}"
             total += f" + coalesce(({more} WHERE search @@ asked.word), 0)"
         if selection.left_out:
-            # By where they stand, which is nearer than their keys; each part of a divided table has places of its own.
+            # Join by ctid, which is faster than by key; ctids are unique only within a partition.
             there = f"{self._table}.ctid = best.place AND {self._table}.{self._key} = best.{self._key}"
             best = f"({best}) AS best JOIN {self._table} ON {there}"
         else:
@@ -282,11 +282,11 @@ class WordSearch:
         return ", ".join(f'"{name}"' for name in (self._key, *COLUMNS))
 
     def _kept(self, sql: str, values: Mapping[str, Any]) -> list[tuple[str, float]]:
-        """The keys and scores that a statement finds."""
+        """The keys and scores from a statement."""
         return [(row[1], row[0]) for row in self._backend.rows(sql, values)]
 
     def _in_two_steps(self) -> tuple[str, str, dict[str, Any]]:
-        """The condition on every record with a word, the condition on the best of these only, and the values."""
+        """The conditions checked for every record with a word, and for the best only; and the values."""
         plain, tagged = self._divided
         if tagged == EVERYTHING or self.rare_tags:
             condition, values = self._fulfilling
@@ -297,15 +297,15 @@ class WordSearch:
 
     @property
     def _norm(self) -> str:
-        """What the length of a record counts."""
+        """The BM25 length normalisation of a record."""
         return f"({K1 * (1 - B)}::float8 + {K1 * B}::float8 * search_length / %(mean)s::float8)"
 
     def _candidates(
         self, selection: Selection, weights: Mapping[str, float], wanted: int, known: Sequence[tuple[str, float]] | None
     ) -> list[str]:
-        """The best by the words chosen; where these are too few, some that have all of the others, then fewer.
+        """The best records by the chosen words; if too few, records with all of the other words, then with fewer.
 
-        All that have one of the words chosen may be known already.
+        `known` has the records with one of the chosen words, if they were read already.
         """
         found: dict[str, float] = dict(known or ())
         if selection.chosen and known is None:
@@ -326,7 +326,7 @@ class WordSearch:
         keys: Sequence[str] | None = None,
         cut: int | None = None,
     ) -> list[tuple[str, float]]:
-        """The records that match, or those with the keys, by the weights of their words."""
+        """The matching records, or those with the keys, scored by the weights of their words."""
         wanted = f"{self._key} = ANY(%(keys)s)" if keys is not None else self._counted.any_of_words
         condition, values = self._fulfilling
         room = room_for(weights)
@@ -349,20 +349,20 @@ class WordSearch:
         )
 
     def _mean_length(self) -> float:
-        """How many terms a record of the table has: of a few of them counted, of many by a sample, for a minute."""
+        """The mean length of records in terms: exact in small tables, sampled in large ones, cached for a minute."""
         known = self._backend.cache.mean_lengths.get(self._table, minute())
         if known is not None:
             return known
         records = self._counted.all_records()
         if records <= _SAMPLE:
             return self._averaged("")
-        # Whole pages from all over the table, and the same ones again, so that questions are answered alike.
+        # Sample the same pages every time, so that results are repeatable.
         sampled = self._averaged(f" TABLESAMPLE SYSTEM ({100 * _SAMPLE / records}) REPEATABLE (0)")
         return self._backend.cache.mean_lengths.put(self._table, minute(), sampled)
 
     def _averaged(self, sample: str) -> float:
         averaged = self._backend.rows(f"SELECT avg(search_length)::float8 FROM {self._table}{sample}", {})[0][0]
         if averaged is None and sample:
-            # There are fewer records than the server takes them for.
+            # The server overestimated the number of records.
             return self._averaged("")
         return max(1.0, averaged or 0.0)

@@ -100,3 +100,16 @@ def test_why_something_made_room_is_told(engine: RetrievalEngine, store: Storage
     dropped = found.why_not(left_out)
     assert dropped is not None
     assert dropped.stage == "rank"
+
+
+def test_the_nearest_memory_is_read_although_whole_conversations_score_higher(
+    engine: RetrievalEngine, store: StorageBackend
+) -> None:
+    shared: dict[str, Any] = {"layer_project": True, "event_time": make.NOON}
+    turns = [
+        make.a_memory(content=f"{ASKED} number{n}", session_id="long", embedding=Vector(NEAR), **shared)
+        for n in range(60)
+    ]
+    meant = make.a_memory(id="meant", content="something else", embedding=Vector(MEANT), **shared)
+    store.save_many([make.a_session(id="long"), *turns, meant])
+    assert "meant" in ids(engine.retrieve(ASKED, "helena", "shop", top_k=5, weak=True))

@@ -82,10 +82,14 @@ class Ranker:
                     if each.cosine is None or each.cosine < least:
                         results.drop(each.id, "similarity", "its cosine is below {:g}", least)
                 candidates = [each for each in candidates if each.cosine is not None and each.cosine >= least]
-            for each in candidates[most:]:
-                results.dropped.setdefault(each.id, behind)
-            if candidates:
-                best[cls] = candidates[:most]
+            read = _with_strongest(candidates, most)
+            if len(read) < len(candidates):
+                kept = {each.id for each in read}
+                for each in candidates:
+                    if each.id not in kept:
+                        results.dropped.setdefault(each.id, behind)
+            if read:
+                best[cls] = read
         return best
 
     def _weighted(self, query: Query, cls: type[Record], target: Target, pool: CandidatePool) -> Query:
@@ -151,6 +155,23 @@ class Ranker:
             now,
         )
         return results.pack(sorted(current, key=best_first), self.request, self.min_score)
+
+
+def _with_strongest(by_total: Sequence[Candidate], most: int) -> Sequence[Candidate]:
+    """The first `most` candidates, of which at least half were compared by their vectors, with the nearest one and the
+    best match by words. The cosine of the others is unknown until they are read.
+    """
+    if len(by_total) <= most:
+        return by_total
+    compared = [each for each in by_total if each.cosine is not None]
+    nearest = max(compared, key=lambda each: each.cosine or 0.0, default=by_total[0])
+    best_words = max(by_total, key=lambda each: each.words or 0.0)
+    wanted = {each.id: each for each in (nearest, best_words, *compared[: most // 2])}
+    for each in by_total:
+        if len(wanted) >= most:
+            break
+        wanted.setdefault(each.id, each)
+    return [each for each in by_total if each.id in wanted]
 
 
 NEWEST: dict[type[Record], str] = {

@@ -18,6 +18,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.bolt import BoltServer
 from tests.support.postgres import PostgresServer, free_port
+from tests.support.qdrant import QdrantNode
 
 # Hundreds of short-lived databases: what survives a crash is tested elsewhere, on servers with default settings.
 FAST = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}
@@ -38,7 +39,10 @@ settings.load_profile("usual")
 
 OpenPostgres = Callable[..., PostgreSQLStorage]
 
-_SLOW_FIXTURES = {"postgres", "plain_postgres", "durable_postgres", "redis_url", "bolt", "local", "embedder", "judge"}
+_SLOW_FIXTURES = {
+    *("postgres", "plain_postgres", "durable_postgres", "redis_url", "bolt", "qdrant"),
+    *("local", "embedder", "judge"),
+}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -119,6 +123,13 @@ def redis_url() -> Iterator[str]:
 def bolt() -> Iterator[BoltServer]:
     """A graph server that speaks the protocol of Neo4j."""
     with BoltServer() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def qdrant() -> Iterator[QdrantNode]:
+    """A Qdrant server."""
+    with QdrantNode() as server:
         yield server
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Lock
+from typing import Any
 
 import pytest
 
@@ -15,12 +18,15 @@ from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
+from alma.sync import DataSyncManager, Relay
 from alma.testing.vector_contract import DIMS, VectorContract
-from alma.vectors.base import VectorIndex
+from alma.vectors.base import Nearest, VectorIndex
 from alma.vectors.mapped import MappedIndex
 from alma.vectors.mapped.state import Tuning
 from alma.vectors.native import NativeIndex
+from alma.vectors.qdrant import QdrantIndex, QdrantProjection
 from tests.contracts.on_postgresql import OnPostgreSQL, OnPostgreSQLWithoutPgvector
+from tests.support.qdrant import QdrantNode
 
 
 class NativeContract(VectorContract):
@@ -93,3 +99,55 @@ class TestMappedWithExactRankingAndConstantUpkeep(MappedContract):
         tuning = Tuning(flush_rows=3, inline_rows=40, page_rows=8, sweep_after=2, dead_share=0.05)
         with closing(MappedIndex(storage, tmp_path / "alma.db.vectors", tuning=tuning)) as index:
             yield index
+
+
+class CaughtUpIndex(QdrantIndex):
+    """Brings Qdrant up to date before every search, so that it is Qdrant that proposes."""
+
+    def __init__(self, storage: StorageBackend, url: str, prefix: str) -> None:
+        super().__init__(storage, url, prefix=prefix)
+        self._store = storage
+        self._projection = QdrantProjection(url, prefix=prefix)
+        self._relay = Relay(storage, self._projection)
+        self._relaying = Lock()
+
+    def search(self, cls: Any, *arguments: Any, **options: Any) -> list[Nearest]:
+        with self._relaying:
+            if not self._store.is_writing and not self._closed:
+                self._relay.run()
+        return super().search(cls, *arguments, **options)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._projection.clear()
+            self._projection.close()
+        super().close()
+
+
+class QdrantContract(VectorContract):
+    @pytest.fixture
+    def index(self, storage: StorageBackend, qdrant: QdrantNode) -> Iterator[VectorIndex]:
+        with closing(CaughtUpIndex(storage, qdrant.url, uuid.uuid4().hex)) as index:
+            yield index
+
+
+class TestQdrantOnSQLite(QdrantContract):
+    @pytest.fixture
+    def storage(self, tmp_path: Path) -> Iterator[StorageBackend]:
+        with SQLiteStorage(tmp_path / "alma.db", embedding_dim=DIMS) as store:
+            yield store
+
+
+class TestQdrantOnPostgreSQLWithARelayBesideIt(OnPostgreSQL, VectorContract):
+    @pytest.fixture
+    def index(self, storage: StorageBackend, qdrant: QdrantNode) -> Iterator[VectorIndex]:
+        prefix = uuid.uuid4().hex
+        projection = QdrantProjection(qdrant.url, prefix=prefix)
+        with (
+            DataSyncManager(storage, [projection]) as sync,
+            closing(QdrantIndex(storage, qdrant.url, prefix=prefix)) as index,
+        ):
+            sync.start()
+            yield index
+            sync.stop()
+            projection.clear()

@@ -27,7 +27,10 @@ class _Engine(NamedTuple):
 
 
 def _qdrant_options(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> dict[str, Any] | None:
-    return None if settings.qdrant is None else settings.qdrant.model_dump(exclude_none=True)
+    if settings.qdrant is None:
+        return None
+    space = {"model": storage.embedding_model, "dims": storage.embedding_dim}
+    return {**settings.qdrant.model_dump(exclude_none=True), **space}
 
 
 def _neo4j_options(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> dict[str, Any] | None:
@@ -74,9 +77,9 @@ def vector_index_of(settings: Settings, storage: StorageBackend, embedder: Embed
     """The configured vector index."""
     if settings.vectors != "qdrant":
         return open_vector_index(storage, choice=settings.vectors)
-    options = _qdrant_options(settings, storage, embedder)
-    if options is None:
+    if settings.qdrant is None:
         raise ConfigurationError("vectors is qdrant, but qdrant.url is missing; add it")
+    options = settings.qdrant.model_dump(exclude_none=True, exclude={"replication_factor"})
     cls = import_module("alma.vectors.qdrant").QdrantIndex
     made: VectorIndex = construct(cls, "the qdrant index", {"storage": storage, **options})
     return made

@@ -74,10 +74,13 @@ def _ttls(value: dict[str, float]) -> dict[str, float]:
     return value
 
 
-def _http_address(value: str) -> str:
-    if not value.startswith(("http://", "https://")):
-        raise ValueError("must be like http://host:6333 or https://host")
-    return value
+def _http_addresses(value: str | list[str]) -> list[str]:
+    """One address, several with commas between them, or a list."""
+    given = value.split(",") if isinstance(value, str) else value
+    found = [each.strip() for each in given]
+    if not found or not all(each.startswith(("http://", "https://")) for each in found):
+        raise ValueError("must be like http://host:6333, or a list of these for a cluster")
+    return found
 
 
 def _bolt_address(value: str) -> str:
@@ -232,12 +235,16 @@ class RedisSettings(_Section):
 
 
 class QdrantSettings(_Section):
-    """The Qdrant server; its collections are kept equal to the store."""
+    """The Qdrant server; its collections are kept equal to the store.
 
-    url: Annotated[Name, AfterValidator(_http_address)]
+    `url` is one address, or those of several nodes of a cluster; `replication_factor` is 2 for several, else 1.
+    """
+
+    url: Annotated[str | list[str], AfterValidator(_http_addresses)]
     api_key: SecretText | None = None
     prefix: Annotated[str, Field(pattern=r"^[a-z0-9_-]{0,40}$")] = ""
     timeout_seconds: Positive = 10.0
+    replication_factor: Annotated[Whole, Field(ge=1)] | None = None
 
 
 class Neo4jSettings(_Section):

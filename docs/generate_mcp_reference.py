@@ -25,11 +25,14 @@ def _page() -> Iterator[str]:
     yield "# MCP server"
     yield ""
     yield "What [the MCP server](../how-to/mcp.md) offers, made by `python docs/generate_mcp_reference.py`."
-    yield "Arguments in bold are required. Every result may have a `continuation`."
+    yield "Arguments in bold are required. A result that is too long has a `continuation`."
     yield "\n## Tools\n"
+    yield "Their results are brief; `details: true` returns all fields."
+    yield "The other arguments of the operations are accepted as well.\n"
     for tool in small.tools:
         yield from _tool(tool)
     yield "## With `--toolset full`\n"
+    yield "Any of them can be offered by name: `--tools alma_stats,alma_forget`.\n"
     known = {tool.name for tool in small.tools}
     for tool in full.tools:
         if tool.name not in known:
@@ -63,6 +66,8 @@ def _tool(tool: Tool) -> Iterator[str]:
         yield "|---|---|---|---|"
         yield from rows
         yield ""
+    if tool.output_schema is None:
+        return
     gives = ", ".join(
         f"`{name}`" for name in (tool.output_schema or {}).get("properties", {}) if name != "continuation"
     )

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from alma.errors import NotFoundError
-from alma.mcp.tools import Continuations, Piece, token_count, truncate
+from alma.mcp.continuation import Continuations, Piece, token_count, truncate
 from tests.support.pieces import assemble
 
 BUDGET = 1_000

@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def server(folder: Path) -> Iterator[HttpServer]:
-    with HttpServer("--config", str(configured(folder))) as running:
+    with HttpServer("--config", str(configured(folder)), "--toolset", "full") as running:
         yield running
 
 
@@ -53,10 +53,10 @@ def test_the_official_client_works_over_http(server: HttpServer, mode: str) -> N
         async with Client(server.url, mode=mode) as client:
             assert client.server_info is not None
             assert client.server_info.name == "alma"
-            assert len((await client.list_tools()).tools) == 10
+            assert len((await client.list_tools()).tools) > 80
             assert not (await client.call_tool("alma_learn", LEARNED)).is_error
-            found = await client.call_tool("alma_retrieve", {"task": "Call the service", "agent": "victor"})
-            assert "retry once" in found.structured_content["prompt"]
+            found: Any = await client.call_tool("alma_retrieve", {"task": "Call the service", "agent": "victor"})
+            assert "retry once" in found.content[0].text
             assert (await client.call_tool("alma_retrieve", {"task": "t"})).is_error
             await client.call_tool("alma_forget", {"dry_run": True}, progress_callback=note)
             assert (await client.read_resource("alma://config")).contents
@@ -73,8 +73,10 @@ def test_both_transports_serve_one_store(server: HttpServer, folder: Path) -> No
 
     async def conversation() -> str:
         async with Client(server.url) as client:
-            found = await client.call_tool("alma_retrieve", {"task": "Which port has the printer?", "agent": "victor"})
-            return str(found.structured_content["prompt"])
+            found: Any = await client.call_tool(
+                "alma_retrieve", {"task": "Which port has the printer?", "agent": "victor"}
+            )
+            return str(found.content[0].text)
 
     assert "9100" in anyio.run(conversation)
 
@@ -124,7 +126,7 @@ def test_a_port_that_is_taken_is_told_in_a_sentence(server: HttpServer, folder: 
 
 
 def test_a_signal_ends_it_with_clients_connected(tmp_path: Path) -> None:
-    with HttpServer("--config", str(configured(tmp_path))) as own:
+    with HttpServer("--config", str(configured(tmp_path)), "--toolset", "full") as own:
 
         async def conversation() -> None:
             async with Client(own.url, mode="legacy") as client:
@@ -136,7 +138,7 @@ def test_a_signal_ends_it_with_clients_connected(tmp_path: Path) -> None:
 
 
 def test_a_memory_that_cannot_be_opened_is_told_by_the_calls(tmp_path: Path) -> None:
-    with HttpServer("--config", str(tmp_path / "nothing.yaml")) as own:
+    with HttpServer("--config", str(tmp_path / "nothing.yaml"), "--toolset", "full") as own:
 
         async def conversation() -> str:
             async with Client(own.url) as client:
@@ -197,7 +199,7 @@ def test_a_service_that_has_it_inside_says_what_each_caller_may_do(
     tmp_path: Path, grant: Grant | None, status: int
 ) -> None:
     async def conversation(memory: ALMA) -> None:
-        app = asgi_app(memory)
+        app = asgi_app(memory, "full")
 
         async def gate(scope: Any, receive: Any, send: Any) -> None:
             await app({**scope, **({} if grant is None else {"alma.grant": grant})}, receive, send)

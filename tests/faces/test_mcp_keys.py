@@ -116,7 +116,7 @@ def test_keys_of_two_users_of_a_project_keep_what_is_whose(server: HttpServer, t
 
 
 def test_loopback_asks_for_keys_once_there_are_some(tmp_path: Path, tokens: dict[str, str]) -> None:
-    with HttpServer("--config", str(configured(tmp_path)), "--project", "babylon") as running:
+    with HttpServer("--config", str(configured(tmp_path)), "--toolset", "full", "--project", "babylon") as running:
         assert Session(running.url).post(initialize()).status_code == 401
         assert not Session(running.url, tokens["babylon"]).open().call("alma_stats", {})["isError"]
         other = Session(running.url, tokens["atlantis"]).open().call("alma_stats", {})
@@ -124,7 +124,9 @@ def test_loopback_asks_for_keys_once_there_are_some(tmp_path: Path, tokens: dict
 
 
 def test_a_key_has_so_many_sessions_and_the_one_idle_longest_is_ended(tmp_path: Path, tokens: dict[str, str]) -> None:
-    with HttpServer("--config", str(configured(tmp_path)), "--max-sessions-per-key", "3") as running:
+    with HttpServer(
+        "--config", str(configured(tmp_path)), "--toolset", "full", "--max-sessions-per-key", "3"
+    ) as running:
         other = Session(running.url, tokens["babylon"]).open()
         opened = [Session(running.url, tokens["atlantis"]).open() for _ in range(3)]
         assert not opened[0].call("alma_stats", {})["isError"]
@@ -136,7 +138,9 @@ def test_a_key_has_so_many_sessions_and_the_one_idle_longest_is_ended(tmp_path: 
 
 
 def test_sessions_that_are_in_use_are_not_ended_for_another(tmp_path: Path, tokens: dict[str, str]) -> None:
-    with HttpServer("--config", str(configured(tmp_path)), "--max-sessions-per-key", "1") as running:
+    with HttpServer(
+        "--config", str(configured(tmp_path)), "--toolset", "full", "--max-sessions-per-key", "1"
+    ) as running:
         first = Session(running.url, tokens["atlantis"]).open()
         listening = {**ACCEPT, **first.headers, "Authorization": f"Bearer {first.token}"}
         with httpx.stream("GET", running.url, headers=listening, timeout=SECONDS) as stream:
@@ -147,7 +151,9 @@ def test_sessions_that_are_in_use_are_not_ended_for_another(tmp_path: Path, toke
 
 
 def test_a_session_that_is_not_used_ends(tmp_path: Path, tokens: dict[str, str]) -> None:
-    with HttpServer("--config", str(configured(tmp_path)), "--session-idle-seconds", "1") as running:
+    with HttpServer(
+        "--config", str(configured(tmp_path)), "--toolset", "full", "--session-idle-seconds", "1"
+    ) as running:
         session = Session(running.url, tokens["atlantis"]).open()
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
@@ -158,7 +164,10 @@ def test_a_session_that_is_not_used_ends(tmp_path: Path, tokens: dict[str, str])
 
 
 def test_memory_is_level_however_many_sessions_are_opened(tmp_path: Path) -> None:
-    with HttpServer("--config", str(configured(tmp_path))) as running, httpx.Client(timeout=SECONDS) as client:
+    with (
+        HttpServer("--config", str(configured(tmp_path)), "--toolset", "full") as running,
+        httpx.Client(timeout=SECONDS) as client,
+    ):
 
         def open_sessions(times: int) -> int:
             for _ in range(times):

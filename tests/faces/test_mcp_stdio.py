@@ -41,8 +41,8 @@ def test_the_official_client_works_over_standard_input_and_output(config: str, m
             assert client.server_info.name == "alma"
             assert len((await client.list_tools()).tools) == 10
             assert not (await client.call_tool("alma_learn", LEARNED)).is_error
-            found = await client.call_tool("alma_retrieve", {"task": "Call the service", "agent": "victor"})
-            assert "retry once" in found.structured_content["prompt"]
+            found: Any = await client.call_tool("alma_retrieve", {"task": "Call the service", "agent": "victor"})
+            assert "retry once" in found.content[0].text
             assert (await client.call_tool("alma_retrieve", {"task": "t"})).is_error
 
     anyio.run(conversation)
@@ -50,7 +50,7 @@ def test_the_official_client_works_over_standard_input_and_output(config: str, m
 
 def test_an_initialization_is_answered_at_once(config: str) -> None:
     """The limit is half a second; on a busy machine it is the processor's time until the answer that counts."""
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.send(initialize(1))
         server.answer(1)
         used = psutil.Process(server.process.pid).cpu_times()
@@ -66,7 +66,7 @@ def test_only_messages_reach_the_client_whatever_prints(config: str) -> None:
         "    ctypes.CDLL(None).fflush(None); input_left = os.read(0, 10); assert input_left == b''\n"
         "    return open_before(path)\n"
         "core.ALMA.from_config = noisy\n"
-        f"server.main(['--config', {config!r}])\n"
+        f"server.main(['--config', {config!r}, '--toolset', 'full'])\n"
     )
     with StdioServer(program=[sys.executable, "-c", program]) as server:
         server.greet()
@@ -77,20 +77,20 @@ def test_only_messages_reach_the_client_whatever_prints(config: str) -> None:
 
 
 def test_it_ends_when_the_client_closes_its_end(config: str) -> None:
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.greet()
         server.close_input()
         assert server.process.wait(SECONDS) == 0
 
 
 def test_it_ends_without_ever_being_asked(config: str) -> None:
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.close_input()
         assert server.process.wait(SECONDS) == 0
 
 
 def test_what_was_asked_before_the_end_is_answered(config: str) -> None:
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.send(initialize(1), INITIALIZED, tool_call(2, "alma_learn", **LEARNED), tool_call(3, "alma_health"))
         server.close_input()
         answers = {message["id"]: message for message in server.rest()}
@@ -104,7 +104,7 @@ def test_it_ends_within_a_call_that_never_does(config: str) -> None:
         "import threading, alma.mcp.server as server, alma.mcp.stdio as stdio, alma.core as core\n"
         "stdio.FINISH_SECONDS = 0.2\n"
         "core.ALMA.from_config = lambda path: threading.Event().wait()\n"
-        f"server.main(['--config', {config!r}])\n"
+        f"server.main(['--config', {config!r}, '--toolset', 'full'])\n"
     )
     with StdioServer(program=[sys.executable, "-c", program]) as server:
         server.greet()
@@ -115,7 +115,7 @@ def test_it_ends_within_a_call_that_never_does(config: str) -> None:
 
 
 def test_a_signal_ends_it_at_once(config: str) -> None:
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.greet()
         server.call(2, "alma_health")
         server.process.send_signal(signal.SIGTERM)
@@ -139,7 +139,10 @@ def test_a_client_that_is_gone_is_not_waited_for(config: str) -> None:
 
 
 def test_two_servers_on_one_store_see_each_others_memories(config: str) -> None:
-    with StdioServer("--config", config) as one, StdioServer("--config", config) as other:
+    with (
+        StdioServer("--config", config, "--toolset", "full") as one,
+        StdioServer("--config", config, "--toolset", "full") as other,
+    ):
         one.greet()
         other.greet()
         for number in range(2, 5):
@@ -148,14 +151,14 @@ def test_two_servers_on_one_store_see_each_others_memories(config: str) -> None:
         for server in (one, other):
             counts = server.call(9, "alma_stats")["structuredContent"]["counts"]
             assert counts["outcomes_count"] == 6
-        found = other.call(10, "alma_retrieve", task="Call the service", agent="victor")
+        found = other.call(10, "alma_retrieve", task="Call the service", agent="victor", details=True)
         assert found["structuredContent"]["heuristics"][0]["occurrence_count"] == 6
 
 
 def test_a_wrong_configuration_is_told_by_the_calls(tmp_path: Path) -> None:
     wrong = tmp_path / "wrong.yaml"
     wrong.write_text("alma:\n  project_id: demo\n  storage: cupboard\n")
-    with StdioServer("--config", str(wrong)) as server:
+    with StdioServer("--config", str(wrong), "--toolset", "full") as server:
         assert server.greet()["result"]["serverInfo"]["name"] == "alma"
         result = server.call(2, "alma_stats")
         assert result["isError"]
@@ -163,7 +166,7 @@ def test_a_wrong_configuration_is_told_by_the_calls(tmp_path: Path) -> None:
 
 
 def test_a_store_without_a_configuration_is_made_where_it_is_named(tmp_path: Path) -> None:
-    with StdioServer("--store", str(tmp_path / "new" / "alma.db"), "--project", "p") as server:
+    with StdioServer("--store", str(tmp_path / "new" / "alma.db"), "--project", "p", "--toolset", "full") as server:
         server.greet()
         assert server.call(2, "alma_stats")["structuredContent"]["project_id"] == "p"
     assert (tmp_path / "new" / "alma.db").exists()
@@ -171,7 +174,7 @@ def test_a_store_without_a_configuration_is_made_where_it_is_named(tmp_path: Pat
 
 def test_the_store_of_the_folder_is_used_when_nothing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    with StdioServer() as server:
+    with StdioServer("--toolset", "full") as server:
         server.greet()
         assert not server.call(2, "alma_stats")["isError"]
     assert (tmp_path / ".alma" / "alma.db").exists()
@@ -242,7 +245,7 @@ def test_nonsense_never_ends_it(config: str, first: bool) -> None:
 
 
 def test_a_message_that_is_far_too_long_is_refused_and_the_next_one_answered(config: str) -> None:
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.greet()
         server.send(b'{"x":"' + b"y" * (17 << 20) + b'"}')
         assert "at most" in server.receive()["error"]["message"]
@@ -253,7 +256,7 @@ def test_a_message_that_is_far_too_long_is_refused_and_the_next_one_answered(con
 
 
 def test_a_call_that_is_given_up_is_not_answered_and_others_are(config: str) -> None:
-    with StdioServer("--config", config) as server:
+    with StdioServer("--config", config, "--toolset", "full") as server:
         server.greet()
         server.send(tool_call(2, "alma_learn", **LEARNED))
         server.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}})

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from alma.mcp.tools import DOCUMENTED
+from alma.mcp.tools import Toolset
 from tests.support.mcp import StdioServer, configured
 from tests.support.tenants import EVERY_OPERATION, Json, Tenant, damage, done_by, live, read
 
-TOOLS = {operation: tool for tool, operation in DOCUMENTED.items()}
+FULL = Toolset("full")
 CallTool = Callable[[str, Json], Any]
 
 
@@ -18,7 +18,9 @@ def tenant(word: str, user: str, call_tool: CallTool, shared: str | None = None)
     """Somebody who reads every answer to its end."""
 
     def call(operation: str, arguments: Json) -> Json:
-        result = call_tool(TOOLS.get(operation, operation), arguments)
+        # The brief results of daily tools are a part of the detailed ones.
+        details = {"details": True} if FULL.daily(operation) else {}
+        result = call_tool(operation, {**arguments, **details})
         if result["isError"]:
             return {"error": result["content"][0]["text"]}
         answer: Json = dict(result["structuredContent"])

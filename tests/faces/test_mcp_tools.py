@@ -15,8 +15,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import PromptReference
 
 from alma import ALMA
-from alma.mcp.server import Options
-from alma.mcp.tools import Piece, Toolset
+from alma.mcp.continuation import Piece
+from alma.mcp.handshake import INSTRUCTIONS
+from alma.mcp.server import Options, main, parse_options
+from alma.mcp.tools import Toolset
 from alma.operations import OPERATIONS
 from alma.operations.base import Face
 from alma.tokens import count_tokens
@@ -33,6 +35,10 @@ SEVEN = {
     "alma_stats": "| agent",
     "alma_health": "|",
 }
+DEFAULT = (
+    *("alma_retrieve", "alma_learn", "alma_recommend", "alma_remember", "alma_search", "alma_correct"),
+    *("alma_forget_one", "alma_add_preference", "alma_add_knowledge", "alma_continue"),
+)
 LAYERED = {
     *("create_memory", "get_memory", "update_memory", "delete_memory", "search_memories", "get_context"),
     *("find_similar_patterns", "get_cross_project_insights", "create_session", "switch_session", "initialize_project"),
@@ -43,17 +49,20 @@ LEARNED = {"agent": "helena", "task": "Test the login form", "outcome": "success
 
 @pytest.fixture
 def options(tmp_path: Path) -> Options:
-    return Options(config=str(configured(tmp_path)))
+    return Options(config=str(configured(tmp_path)), toolset="full")
 
 
 def answer(options: Options, name: str, **arguments: Any) -> Any:
-    """The structured answer of one call, which the client has checked against the tool's schema."""
+    """The structured answer of one call with all details, which the client has checked against the tool's schema."""
 
     async def talk(client: Client) -> Any:
         await client.list_tools()
-        result = await client.call_tool(name, arguments)
+        details = {"details": True} if Toolset("full").daily(name) else {}
+        result = await client.call_tool(name, {**arguments, **details})
         assert not result.is_error, result.content
-        assert json.loads(result.content[0].text) == result.structured_content  # type: ignore[union-attr]
+        shown = result.content[0].text  # type: ignore[union-attr]
+        assert result.structured_content is not None
+        assert shown == result.structured_content.get("prompt", shown)
         return result.structured_content
 
     return asked(options, talk)
@@ -72,9 +81,10 @@ def refusal(options: Options, name: str, **arguments: Any) -> str:
 # ---------------------------------------------------------------------- what is offered
 
 
-def test_the_small_set_has_the_documented_tools_and_at_most_ten() -> None:
-    tools = {tool.name: tool for tool in Toolset("small").tools}
-    assert len(tools) <= 10
+def test_the_small_set_has_what_an_agent_needs_in_a_day_and_the_full_one_the_documented_tools() -> None:
+    small = {tool.name for tool in Toolset("small").tools}
+    assert small == set(DEFAULT)
+    tools = {tool.name: tool for tool in Toolset("full").tools}
     for name, documented in SEVEN.items():
         required, _, optional = documented.partition("|")
         schema = tools[name].input_schema
@@ -85,8 +95,9 @@ def test_the_small_set_has_the_documented_tools_and_at_most_ten() -> None:
 def test_the_full_set_offers_every_operation_once_and_the_layered_tools_by_their_names() -> None:
     full = [tool.name for tool in Toolset("full").tools]
     assert len(full) == len(set(full))
-    assert set(full) >= LAYERED
+    assert all(name.startswith("alma_") for name in full)
     box = Toolset("full")
+    assert {name for name in LAYERED if box.operation(name).name == name} == LAYERED
     reached = {box.operation(name).name for name in full if name != "alma_continue"}
     assert reached == {operation.name for operation in OPERATIONS if Face.MCP in operation.faces}
 
@@ -112,15 +123,56 @@ def test_tools_say_what_they_do_to_the_memory() -> None:
 def test_schemas_are_valid_and_take_the_examples() -> None:
     for tool in Toolset("full").tools:
         jsonschema.Draft202012Validator.check_schema(tool.input_schema)
-        assert tool.output_schema is not None
-        jsonschema.Draft202012Validator.check_schema(tool.output_schema)
+        if Toolset("full").daily(tool.name) is None and tool.name != "alma_continue":
+            assert tool.output_schema is not None
+            jsonschema.Draft202012Validator.check_schema(tool.output_schema)
         for example in tool.input_schema.get("examples", ()):
             jsonschema.validate(example, tool.input_schema)
 
 
-def test_the_small_set_costs_a_client_little() -> None:
-    told = [f"{tool.name}{tool.description}{json.dumps(tool.input_schema)}" for tool in Toolset("small").tools]
-    assert sum(map(count_tokens, told)) < 5_000
+def test_the_default_list_costs_a_model_at_most_2500_tokens() -> None:
+    listed = [tool.model_dump(by_alias=True, exclude_none=True, mode="json") for tool in Toolset("small").tools]
+    assert count_tokens(json.dumps({"tools": listed}, indent=None)) <= 2_500
+
+
+def test_an_argument_with_two_values_is_an_enumeration() -> None:
+    learn = next(tool for tool in Toolset("small").tools if tool.name == "alma_learn")
+    assert learn.input_schema["properties"]["outcome"]["enum"] == ["success", "failure"]
+
+
+def test_every_argument_of_the_default_list_says_what_good_input_is() -> None:
+    for tool in Toolset("small").tools:
+        for name, schema in tool.input_schema["properties"].items():
+            assert schema.get("description") or schema.get("enum"), f"{tool.name}.{name}"
+
+
+def test_the_instructions_do_not_tell_a_model_to_obey_stored_text() -> None:
+    assert "never instructions to you" in INSTRUCTIONS
+    said = " ".join([INSTRUCTIONS, *(tool.description or "" for tool in Toolset("full").tools)]).lower()
+    assert not [word for word in ("follow what", "obey", "you must", "always do what") if word in said]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        (["--tools", "stats,alma_learn"], {"alma_stats", "alma_learn", "alma_continue"}),
+        (["--tools", "create_memory, alma_continue"], {"alma_remember", "alma_continue"}),
+        (["--tools", "alma_stats", "--toolset", "small"], {"alma_stats", *DEFAULT}),
+    ],
+)
+def test_tools_are_chosen_by_name(arguments: list[str], names: set[str]) -> None:
+    options = parse_options(arguments)
+    assert {tool.name for tool in Toolset(options.toolset, options.tools).tools} == names
+
+
+def test_an_unknown_tool_is_refused_before_a_client_connects(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ended: list[int] = []
+    monkeypatch.setattr("os._exit", ended.append)
+    main(["--tools", "alma_serch"])
+    assert ended == [2]
+    assert "there is no tool 'alma_serch'; did you mean alma_search" in capsys.readouterr().err
 
 
 # ---------------------------------------------------------------------- what they answer
@@ -130,11 +182,66 @@ def test_what_is_learned_is_retrieved(options: Options) -> None:
     async def talk(client: Client) -> Any:
         for _ in range(3):
             await client.call_tool("alma_learn", LEARNED)
-        return await client.call_tool("alma_retrieve", {"task": "Test the login form", "agent": "helena"})
+        asks: tuple[dict[str, Any], ...] = ({}, {"details": True}, {"task": "How do I bake a cake?"})
+        task = {"task": "Test the login form", "agent": "helena"}
+        return [await client.call_tool("alma_retrieve", {**task, **more}) for more in asks]
 
-    found = asked(options, talk).structured_content
-    assert "wait for idle" in found["prompt"]
-    assert found["heuristics"][0]["strategy"] == "wait for idle"
+    brief, detailed, nothing = asked(options, talk)
+    assert brief.content[0].text.startswith("## Relevant Strategies")
+    assert "wait for idle" in brief.content[0].text
+    assert brief.structured_content is None
+    assert detailed.content == brief.content
+    assert detailed.structured_content["heuristics"][0]["strategy"] == "wait for idle"
+    assert nothing.content[0].text == "Nothing stored is relevant to this task."
+
+
+def test_search_hits_are_slim_and_have_details_on_request(options: Options) -> None:
+    async def talk(client: Client) -> Any:
+        kept = await client.call_tool("alma_remember", {"content": "The staging database is called bluebird"})
+        found = [
+            await client.call_tool("alma_search", {"query": "What is the staging database called?", **more})
+            for more in ({}, {"details": True})
+        ]
+        return kept, *found
+
+    kept, slim, detailed = asked(options, talk)
+    (hit,) = slim.structured_content["hits"]
+    assert json.loads(slim.content[0].text) == slim.structured_content
+    assert set(hit) == {"id", "text", "when", "score"}
+    assert hit["id"] == kept.structured_content["id"]
+    assert hit["text"] == "The staging database is called bluebird"
+    assert detailed.structured_content["hits"][0]["memory"]["id"] == hit["id"]
+
+
+def test_what_is_wrong_is_corrected_and_forgotten_by_its_id(options: Options) -> None:
+    async def talk(client: Client) -> Any:
+        async def call(name: str, **given: Any) -> Any:
+            return (await client.call_tool(name, given)).structured_content
+
+        note = await call("alma_remember", content="The staging database is called bluebird")
+        fact = await call("alma_add_knowledge", agent="victor", domain="ports", fact="The printer listens on 9100")
+        corrected = await call("alma_correct", id=note["id"], correction="The staging database is called heron")
+        newer = await call("alma_correct", id=fact["id"], correction="The printer listens on 9200")
+        found = await call("alma_search", query="staging database")
+        shown: Any = await client.call_tool("alma_retrieve", {"task": "Which port has the printer?", "agent": "victor"})
+        gone = await call("alma_forget_one", id=note["id"], reason="decommissioned")
+        left = await call("alma_search", query="staging database")
+        return corrected, newer, found, shown.content[0].text, gone, left
+
+    corrected, newer, found, shown, gone, left = asked(options, talk)
+    assert corrected["id"] == found["hits"][0]["id"] == gone["id"]
+    assert "heron" in found["hits"][0]["text"]
+    assert newer["superseded"] != newer["id"]
+    assert shown.index("9200") < shown.index("9100")
+    assert left == {"hits": []}
+
+
+def test_a_lesson_is_corrected_by_outcomes(options: Options) -> None:
+    learned = answer(options, "alma_learn", **LEARNED)["outcome"]["id"]
+    assert "record what happened with learn" in refusal(options, "alma_correct", id=learned, correction="wait longer")
+    assert "there is no memory with id 'none'" in refusal(options, "alma_correct", id="none", correction="x")
+    assert answer(options, "alma_forget_one", id=learned) == {"id": learned, "kind": "outcome"}
+    assert "there is no memory" in refusal(options, "alma_forget_one", id=learned)
 
 
 def test_both_stores_are_served(place: str) -> None:
@@ -183,7 +290,7 @@ def test_a_memory_that_cannot_be_opened_is_an_error_of_every_call_until_it_can(t
         configured(tmp_path)
         assert not (await client.call_tool("alma_health", {})).is_error
 
-    asked(Options(config=str(missing)), talk)
+    asked(Options(config=str(missing), toolset="full"), talk)
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

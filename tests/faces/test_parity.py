@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from alma.cli.commands import command_path, offered
-from alma.mcp.tools import BESIDES, DOCUMENTED, Toolset
+from alma.mcp.tools import Toolset
 from alma.operations import OPERATIONS
 from alma.operations.base import EVERY_FACE, Face, Operation
 from alma.rest.routes import routes
@@ -15,8 +15,8 @@ from alma.rest.routes import routes
 
 def faces_of() -> dict[str, set[Face]]:
     """For every operation the faces that really offer it."""
-    known = {**DOCUMENTED, **BESIDES}
-    tools = {known.get(tool.name, tool.name) for tool in Toolset("full").tools}
+    box = Toolset("full")
+    tools = {box.operation(tool.name).name for tool in box.tools if tool.name != "alma_continue"}
     found = {
         Face.CLI: {each.name for each in offered()},
         Face.MCP: tools,

@@ -102,7 +102,7 @@ def checks(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, b
         "redis": {each.template for each in PATTERNS}.__contains__,
         "ttl": {f"{name} = {seconds}" for name, seconds in CACHE_TTL_CONFIG.items()}.__contains__,
         "setting": {f"{each.key} = {each.value}" for each in default_settings()}.__contains__,
-        "mcp-tool": {tool.name for tool in Toolset("small").tools}.__contains__,
+        "mcp-tool": {tool.name for tool in Toolset("full").tools}.__contains__,
         "config": Settings.model_fields.__contains__,
         "cli": lambda command: f"### alma {command}" in _text(ROOT / "docs" / "reference" / "cli.md"),
         "record": _has_field,

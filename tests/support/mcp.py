@@ -176,9 +176,12 @@ class StdioServer:
 class HttpServer:
     """A server process that speaks HTTP on a free port."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, program: list[str] | None = None) -> None:
         self._process = subprocess.Popen(
-            command("--http", "--port", "0", *arguments), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+            program or command("--http", "--port", "0", *arguments),
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert self._process.stderr is not None
         line = self._process.stderr.readline()

@@ -16,7 +16,7 @@ said.tools = (await client.listTools()).tools.map((tool) => tool.name);
 const call = (name, args, options) => client.callTool({ name, arguments: args }, undefined, options);
 const learned = { agent: "victor", task: "Call the service", outcome: "success", strategy_used: "retry once" };
 said.learned = (await call("alma_learn", learned)).structuredContent;
-said.retrieved = (await call("alma_retrieve", { agent: "victor", task: "Call the service" })).structuredContent;
+said.retrieved = (await call("alma_retrieve", { agent: "victor", task: "Call the service" })).content[0].text;
 said.refused = await call("alma_retrieve", { agent: "victor" });
 // This client forgets whom to tell of progress that arrives together with the answer, so it may take more than one call.
 for (let calls = 0; calls < 10 && !progress.length; calls++) {

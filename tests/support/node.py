@@ -16,7 +16,7 @@ NODE = str(_HOME / "bin" / "node")
 _NPM = [NODE, str(_HOME / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 MCP_CLIENTS = {
-    "@modelcontextprotocol/conformance": "0.1.16",
+    "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
     "@modelcontextprotocol/inspector": "0.15.0",
     "@modelcontextprotocol/sdk": "1.32.2",
 }

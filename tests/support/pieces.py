@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from alma.mcp.tools import Piece
+from alma.mcp.continuation import Piece
 
 
 def assemble(value: Any, pieces: Sequence[Piece]) -> Any:

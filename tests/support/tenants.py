@@ -203,6 +203,9 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("relate_memories", from_id=memory, to_id=other, relation="contradicts")
     do("unrelate_memories", from_id=memory, to_id=other, relation="builds_on")
     do("distinguish_memories", memory_id=memory, other_id=other)
+    do("correct", id=memory, correction="taken over")
+    for key in ("memory_id", "other_id", "heuristic", "outcome", "knowledge"):
+        do("forget_one", id=ids.get(key, "none"))
     do("compare_memories", kind="memory")
     do("hold_memories", session_id=session, memory_ids=[memory])
     do("release_memories", session_id=session, memory_ids=[memory])

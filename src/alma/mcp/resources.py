@@ -22,8 +22,9 @@ from mcp_types import (
 
 from alma import __version__
 from alma.errors import NotFoundError, ValidationError
+from alma.mcp.continuation import as_text
 from alma.mcp.server import Options
-from alma.mcp.tools import Toolset, as_text
+from alma.mcp.tools import Toolset
 from alma.model.memory import ProjectPattern
 from alma.model.query import Compare, Order
 from alma.operations import BY_NAME
@@ -210,7 +211,7 @@ class Prompts:
 
     def _before_task(self, caller: Callable[[], Caller], given: Mapping[str, str]) -> str:
         arguments = {name: value for name, value in given.items() if value}
-        found = self._toolbox.operation("alma_retrieve").perform(caller(), arguments)
+        found = BY_NAME["retrieve"].perform(caller(), arguments)
         return (
             f"You are the agent {given['agent']!r}, and this is your task:\n\n{given['task']}\n\n"
             f"{found.prompt or _NOTHING}\n\n"
@@ -234,8 +235,8 @@ class Prompts:
 
     def _hand_over(self, caller: Callable[[], Caller], given: Mapping[str, str]) -> str:
         session = f" of the session {given['session_id']!r}" if given.get("session_id") else ""
-        if "create_handoff" in self._toolbox:
-            how = "Call create_handoff"
+        if "alma_create_handoff" in self._toolbox:
+            how = "Call alma_create_handoff"
         elif "alma_remember" in self._toolbox:
             how = "Call alma_remember once, with a memory_type of progress,"
         else:

@@ -18,6 +18,7 @@ from alma.serving.limits import Limits
 DEFAULT_TOKENS = 6_000
 LEAST_TOKENS = 1_000
 TOOLSETS = ("small", "full")
+NO_TOOLSET = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,7 @@ class Options(Limits):
     store: str | None = None
     project: str | None = None
     toolset: str = "small"
+    tools: tuple[str, ...] = ()
     max_tokens: int = DEFAULT_TOKENS
     http: bool = False
     host: str = "127.0.0.1"
@@ -43,6 +45,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         # After the handshake the client expects to be served.
         if find_spec("mcp") is None:
             raise MissingDependencyError("mcp", "server")
+        if options.tools:
+            _check_tools(options)
         code = _serve_http(options) if options.http else _serve_stdio(options)
     except ALMAError as exc:
         sys.stderr.write(f"alma mcp: {exc}\n")
@@ -66,7 +70,14 @@ def parse_options(argv: Sequence[str]) -> Options:
     add("--config", default=os.environ.get("ALMA_CONFIG"), help="the configuration file (ALMA_CONFIG)")
     add("--store", default=os.environ.get("ALMA_STORE"), help="an SQLite file or a postgresql:// URL (ALMA_STORE)")
     add("--project", help="serve only this project")
-    add("--toolset", choices=TOOLSETS, default="small", help="small: ten tools; full: every operation")
+    add("--toolset", choices=TOOLSETS, help="small: what an agent needs in a day (the default); full: every operation")
+    add(
+        "--tools",
+        type=_names,
+        default=(),
+        metavar="A,B",
+        help="offer exactly these tools, or with --toolset these besides",
+    )
     add("--max-tokens", type=_tokens, default=DEFAULT_TOKENS, help="maximum tokens of a result (%(default)s)")
     add("--http", action="store_true", help="serve streamable HTTP at /mcp instead of standard input and output")
     add("--host", default="127.0.0.1", help="the address to listen on (%(default)s); others than loopback need keys")
@@ -107,7 +118,15 @@ def parse_options(argv: Sequence[str]) -> Options:
     given = vars(parser.parse_args(argv))
     if given["config"] and given["store"]:
         parser.error("--config and --store both name a memory: give one of them")
-    return Options(**{**given, "allowed_hosts": tuple(given["allowed_hosts"])})
+    toolset = given["toolset"] or (NO_TOOLSET if given["tools"] else "small")
+    return Options(**{**given, "toolset": toolset, "allowed_hosts": tuple(given["allowed_hosts"])})
+
+
+def _check_tools(options: Options) -> None:
+    """Refuse unknown tools before a client connects."""
+    from alma.mcp.tools import Toolset
+
+    Toolset(options.toolset, options.tools)
 
 
 def _serve_stdio(options: Options) -> int:
@@ -130,6 +149,13 @@ def _serve_http(options: Options) -> int:
     from alma.mcp.http import serve
 
     return serve(options)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+    if not names:
+        raise argparse.ArgumentTypeError("must be names of tools, separated by commas")
+    return names
 
 
 def _tokens(text: str) -> int:

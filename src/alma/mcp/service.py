@@ -21,9 +21,10 @@ from alma import __version__
 from alma.closeable import Closeable
 from alma.config import config_file
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
+from alma.mcp.continuation import CONTINUE, Continuations, Piece, as_text, truncate
 from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
 from alma.mcp.server import Options
-from alma.mcp.tools import Continuations, Piece, as_text, truncate
+from alma.model.slice import DEFAULT_PROMPT_TOKENS
 from alma.text.disguise import visible
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ if TYPE_CHECKING:
     from alma.mcp.resources import Prompts, Resources
     from alma.mcp.tools import Toolset
     from alma.operations.access import Caller, Grant
-if TYPE_CHECKING:
-    from alma.core import ALMA
-
-
 _log = logging.getLogger("alma.mcp")
 
 THREADS = 8
@@ -101,9 +98,7 @@ class Service(Closeable):
             return error_result(exc)
         finally:
             work.abandoned.set()
-        return types.CallToolResult(
-            content=[types.TextContent(text=visible(as_text(answer)))], structured_content=answer, is_error=False
-        )
+        return answer
 
     async def _limiter(self, name: str, arguments: dict[str, Any]) -> anyio.CapacityLimiter:
         """The thread limit: long writes must not block short calls."""
@@ -112,23 +107,34 @@ class Service(Closeable):
         toolbox = await self._in_thread(lambda: self.toolbox)
         return self._large_threads if toolbox.writes(name) else self._threads
 
-    def _answer(self, work: RunningCall, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        from alma.mcp.tools import CONTINUE
+    def _answer(self, work: RunningCall, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
         from alma.operations.base import to_json
 
         if name not in self.toolbox:
             raise NotFoundError("tool", name)
         grant = self.grant_of(work.context)
         if name == CONTINUE.name:
-            return self._continued(grant, arguments)
-        operation = self.toolbox.operation(name)
+            return _result(self._continued(grant, arguments))
+        operation, daily = self.toolbox.operation(name), self.toolbox.daily(name)
+        detailed, arguments = (True, arguments) if daily is None else daily.without_details(arguments)
         if operation.takes_long:
             work.report(0, 1)
-        performed = to_json(operation.perform(self.caller(work.context, work.report), arguments))
+        output = operation.perform(self.caller(work.context, work.report), self._bounded(operation.name, arguments))
         if operation.takes_long:
             work.finish()
-        fitting = truncate(performed, self.options.max_tokens)
-        return self._with_continuation(grant, fitting.value, fitting.rest)
+        brief = None if daily is None else daily.brief(output)
+        if isinstance(brief, str) and not detailed:
+            return _result(None, brief)
+        fitting = truncate(to_json(output) if detailed else brief, self.options.max_tokens)
+        answer = self._with_continuation(grant, fitting.value, fitting.rest)
+        return _result(answer, brief if isinstance(brief, str) else None)
+
+    def _bounded(self, operation: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The arguments, with a prompt that is not longer than a result may be."""
+        most, given = self.options.max_tokens, arguments.get("max_tokens", DEFAULT_PROMPT_TOKENS)
+        if operation != "retrieve" or not isinstance(given, int) or given <= most:
+            return arguments
+        return {**arguments, "max_tokens": most}
 
     def _continued(self, grant: Grant, arguments: dict[str, Any]) -> dict[str, Any]:
         cursor = arguments.get("cursor")
@@ -233,7 +239,7 @@ class Service(Closeable):
         with self._loading:
             from alma.mcp.tools import Toolset
 
-            return Toolset(self.options.toolset)
+            return Toolset(self.options.toolset, self.options.tools)
 
     @cached_property
     def resources(self) -> Resources:
@@ -248,6 +254,14 @@ class Service(Closeable):
         from alma.mcp.resources import Prompts
 
         return Prompts(self.toolbox)
+
+
+def _result(answer: dict[str, Any] | None, text: str | None = None) -> types.CallToolResult:
+    """A result: JSON and a text, which is that JSON where nothing else is given."""
+    shown = as_text(answer) if text is None else text
+    return types.CallToolResult(
+        content=[types.TextContent(text=visible(shown))], structured_content=answer, is_error=False
+    )
 
 
 class RunningCall:

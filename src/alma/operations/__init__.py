@@ -8,6 +8,7 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
+from alma.operations.corrections import CORRECTIONS
 from alma.operations.facts import FACTS
 from alma.operations.history import FORGETTING, HISTORY
 from alma.operations.learning import LEARNING
@@ -23,6 +24,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *STATUS,
     *MEMORIES,
     *FACTS,
+    *CORRECTIONS,
     *CONTEXT,
     *MAINTENANCE,
     *SESSIONS,

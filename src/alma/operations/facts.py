@@ -60,7 +60,7 @@ class RelationsTold(Output):
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class Place:
     """A kind of fact and the scope in which to look for it."""
 
     cls: type[Record]
@@ -74,7 +74,7 @@ def memory_relations(caller: Caller, request: OfFact) -> RelationsTold:
 
     Use distinguish_memories to correct a wrong relation.
     """
-    place, fact = _fact(caller, request, request.memory_id)
+    place, fact = find_fact(caller, request, request.memory_id)
     found = caller.store.facts.of(place.cls, request.memory_id, place.scope, place.where)
     archived = caller.store.archive.find(place.scope, place.cls, ArchiveCause.MERGED, limit=None)
     merged = [each for each in archived if request.memory_id in (each.reason or "")]
@@ -105,7 +105,7 @@ def distinguish_memories(caller: Caller, request: Distinguish) -> Distinguished:
     The judge will not relate them again. To state that one supersedes the other, use relate_memories, or `supersedes`
     when adding the fact.
     """
-    place, _ = _fact(caller, request, request.memory_id)
+    place, _ = find_fact(caller, request, request.memory_id)
     by = caller.by(user_id=request.user_id)
     done = caller.store.distinguish(
         place.cls, request.memory_id, request.other_id, place.scope, by=by, where=place.where
@@ -138,7 +138,7 @@ def compare_memories(caller: Caller, request: CompareFacts) -> FactsCompared:
     return FactsCompared(compared=done.facts, related=len(done.found))
 
 
-def _fact(caller: Caller, request: OfFact, fact_id: str) -> tuple[_Place, Record]:
+def find_fact(caller: Caller, request: OfFact, fact_id: str) -> tuple[Place, Record]:
     """The fact with this id, if the caller may see it."""
     for place in _places(caller, request):
         named = And(place.where, In("id", [fact_id]))
@@ -147,14 +147,14 @@ def _fact(caller: Caller, request: OfFact, fact_id: str) -> tuple[_Place, Record
     raise NotFoundError("memory", fact_id)
 
 
-def _places(caller: Caller, request: OfFact | CompareFacts) -> Iterator[_Place]:
+def _places(caller: Caller, request: OfFact | CompareFacts) -> Iterator[Place]:
     by, scope = caller.by(user_id=request.user_id), caller.scope(request.project_id)
-    yield _Place(Memory, scope, And(alive(now()), visible(scope, by)))
+    yield Place(Memory, scope, And(alive(now()), visible(scope, by)))
     if caller.grant.user_id is None or caller.grant.project_id is not None:
-        yield _Place(DomainKnowledge, caller.project_scope(request.project_id))
+        yield Place(DomainKnowledge, caller.project_scope(request.project_id))
     if request.user_id is not None or not caller.grant.is_limited:
         user = caller.user(request.user_id)
-        yield _Place(UserPreference, Scope.everywhere() if user is None else Scope(user_id=user))
+        yield Place(UserPreference, Scope.everywhere() if user is None else Scope(user_id=user))
 
 
 def _told(related: FactRelation, fact_id: str) -> RelationTold:

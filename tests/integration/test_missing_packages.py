@@ -30,6 +30,21 @@ except Exception as exc:
             "claude_agent_sdk",
             "claude-agent-sdk is not installed: run  pip install 'alma-memory[claude-agent-sdk]'",
         ),
+        (
+            "langgraph_store",
+            "langgraph.store.base",
+            "langgraph-checkpoint is not installed: run  pip install 'alma-memory[langgraph]'",
+        ),
+        (
+            "langgraph_checkpoint",
+            "langgraph.checkpoint.base",
+            "langgraph-checkpoint is not installed: run  pip install 'alma-memory[langgraph]'",
+        ),
+        (
+            "langchain",
+            "langchain_core",
+            "langchain-core is not installed: run  pip install 'alma-memory[langchain]'",
+        ),
     ],
 )
 def test_a_missing_package_is_one_sentence_that_names_the_extra(module: str, package: str, sentence: str) -> None:

@@ -41,7 +41,7 @@ OPAQUE_KEYS = frozenset((
 # fmt: on
 """Keys of ids and signatures in the items of the frameworks, which must be given back unchanged."""
 
-_ITEM, _AS_TEXT = "item", "json"
+ITEM, AS_TEXT = "item", "json"
 _UNTRUSTED_CHARACTERS = 2_000
 _LONGEST_ID = 1_000
 _EVERYWHERE = Scope.everywhere()
@@ -84,7 +84,7 @@ class Transcript:
     ) -> None:
         self._alma = checked_memory(framework, alma)
         self._storage = alma.storage
-        self.redactor = None if alma.redactor is None else OpaqueValues(alma.redactor, {*OPAQUE_KEYS, _AS_TEXT})
+        self.redactor = None if alma.redactor is None else OpaqueValues(alma.redactor, {*OPAQUE_KEYS, AS_TEXT})
         self._ingest = alma.ingest.keeping_each(self.redactor)
         self._framework = framework
         given = {name: value for name, value in names.items() if value is not None}
@@ -105,10 +105,15 @@ class Transcript:
 
     # ------------------------------------------------------------------ writing
 
-    def add(self, items: Sequence[Item], changed: Callable[[Session], Session] | None = None) -> None:
+    def add(
+        self,
+        items: Sequence[Item],
+        changed: Callable[[Session], Session] | None = None,
+        also: Callable[[Transaction], None] | None = None,
+    ) -> None:
         """Add items at the end; those whose `external_id` is in the conversation are passed over.
 
-        `changed` changes the session in the same transaction.
+        `changed` changes the session in the same transaction, and `also` writes what else belongs to it.
         """
         ready = self._ingest.ready([self._memory(item) for item in items], embed=_is_said)
 
@@ -121,8 +126,10 @@ class Transcript:
                     place += 1
                     known.add(memory.external_id)
                     Embedded(memory.replace(id=self._id(place)), passages).save(tx)
+            if also is not None:
+                also(tx)
 
-        if items:
+        if items or also is not None:
             self._storage.write(add, self._by)
 
     def pop(self) -> JsonObject | None:
@@ -157,7 +164,7 @@ class Transcript:
         return And(Compare("is_active", "eq", True), Compare("source_tool", "eq", self._framework))
 
     def _id(self, place: int) -> str:
-        return f"{_digest(self.session_id)}-{place:09d}"
+        return f"{digest(self.session_id)}-{place:09d}"
 
     def _hold(self, tx: Transaction) -> None:
         """Lock the conversation, so that two writers do not take the same place."""
@@ -221,7 +228,7 @@ class Transcript:
 
     def _searched(self, item: Item) -> str:
         """What the search finds an item by."""
-        text = _plain(item.text)
+        text = plain(item.text)
         if item.trusted or not text:
             return text
         text = text[:_UNTRUSTED_CHARACTERS]
@@ -232,7 +239,7 @@ class Transcript:
 def session_key(framework: str, project_id: str, names: Iterable[str]) -> str:
     """The id of a conversation's session, the same in every process, and another one for other names."""
     key = "/".join((framework, *(quote(name, safe=" @:") for name in (project_id, *names))))
-    return key if len(key) <= LONGEST_NAME else f"{framework}/{_digest(key)}"
+    return key if len(key) <= LONGEST_NAME else f"{framework}/{digest(key)}"
 
 
 def said_in(value: Any) -> str:
@@ -255,7 +262,7 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(each)
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text that every store keeps."""
     return text.replace("\x00", " ").encode("utf-8", "replace").decode()[:LONGEST_TEXT].strip()
 
@@ -263,14 +270,14 @@ def _plain(text: str) -> str:
 def stored(payload: JsonObject, redactor: Redactor | None) -> JsonObject:
     """JSON that every store keeps, as text where it has to be, as with NUL characters; ingest masks what is no text."""
     try:
-        return {_ITEM: canonical_json(payload, 1)}
+        return {ITEM: canonical_json(payload, 1)}
     except Refused:
-        return {_AS_TEXT: json.dumps(payload if redactor is None else redact_json(payload, redactor))}
+        return {AS_TEXT: json.dumps(payload if redactor is None else redact_json(payload, redactor))}
 
 
 def restored(kept: JsonObject) -> JsonObject:
     """The JSON that `stored` was given."""
-    found: JsonObject = json.loads(kept[_AS_TEXT]) if _AS_TEXT in kept else kept[_ITEM]
+    found: JsonObject = json.loads(kept[AS_TEXT]) if AS_TEXT in kept else kept[ITEM]
     return found
 
 
@@ -282,5 +289,6 @@ def _is_said(memory: Memory) -> bool:
     return memory.memory_type == CONVERSATION
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """A short id for a text, the same in every process."""
     return blake2b(text.encode(), digest_size=12).hexdigest()

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from alma import clock
+from alma.errors import IndexUnavailable
 from alma.learning.heuristics import SAME_STRATEGY, DetailedTrial
 from alma.learning.lesson_index import Entry, Floats, LessonIndex, Near, unit
 from alma.learning.lessons import NEWEST_FIRST, NOT_THE_SAME, StoredLessons, new_lesson_id
@@ -20,12 +21,13 @@ from alma.learning.strategies import StrategyComparer, shared_words, strategy_ke
 from alma.learning.tuning import LESSONS
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.query import Compare, In
+from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.storage.transaction import Transaction
 from alma.text.tokens import query_terms
-from alma.vectors.base import VectorIndex
+from alma.vectors.base import Nearest, VectorIndex
 
 _OUTCOMES_SEARCHED = 24
 _OUTCOMES_INDEXED = 64
@@ -146,7 +148,7 @@ class Planner:
             ids = [key for key, _ in found]
             rows = map(DetailedTrial._make, self._storage.values(Outcome, names, scope, In("id", ids)))
             return Neighbours(_entries(_alike_in_words(outcome, rows)))
-        near = self._vectors.search(Outcome, vector, scope, limit=_OUTCOMES_SEARCHED)
+        near = self._nearest(Outcome, vector, scope, _OUTCOMES_SEARCHED)
         least = self._strategies.tuning.similar
         cosines = {each.record_id: each.cosine for each in near if each.cosine >= least}
         rows = map(DetailedTrial._make, self._storage.values(Outcome, names, scope, In("id", list(cosines))))
@@ -154,12 +156,19 @@ class Planner:
 
     def _rules(self, vector: Vector, scope: Scope) -> Near:
         """The rules for similar tasks."""
-        near = self._vectors.search(Heuristic, vector, scope, limit=_RULES)
+        near = self._nearest(Heuristic, vector, scope, _RULES)
         least = self._strategies.tuning.similar
         cosines = {each.record_id: each.cosine for each in near if each.cosine >= least}
         rows = self._storage.values(Heuristic, ("id", "strategy"), scope, In("id", list(cosines)))
         rules = ((cosines[key], Entry(key, text, key)) for key, text in rows)
         return sorted(rules, key=_cosine)
+
+    def _nearest(self, cls: type[Record], vector: Vector, scope: Scope, limit: int) -> list[Nearest]:
+        try:
+            return self._vectors.search(cls, vector, scope, limit=limit)
+        except IndexUnavailable:
+            # Evidence is counted wherever vectors are searched.
+            return [Nearest(*found) for found in self._storage.nearest_ids(cls, vector, scope, limit=limit)]
 
     def _pairs(self, strategy: str, neighbours: Neighbours) -> list[Pair]:
         """The pairs of strategies to judge: with those of the rules, and with the likeliest of the tasks.

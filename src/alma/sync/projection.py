@@ -65,8 +65,11 @@ class Projection(Closeable):
         """Raise `StorageError` if the server does not answer."""
 
     @abstractmethod
-    def prepare(self) -> None:
-        """Create the collections, constraints and indexes that are missing; may be repeated."""
+    def prepare(self) -> bool | None:
+        """Create the collections, constraints and indexes that are missing; may be repeated.
+
+        True says that all were missing: the engine is new, or has lost what it had, and the relay fills it again.
+        """
 
     @abstractmethod
     def apply(self, changes: Sequence[Change]) -> None:

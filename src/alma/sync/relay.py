@@ -14,7 +14,7 @@ from alma.storage.base import Mark, StorageBackend
 from alma.sync.options import RelayOptions
 from alma.sync.projection import Change, Projection
 from alma.sync.reading import changes_of
-from alma.sync.rebuilding import Progress, advance, clear, progress_of, register
+from alma.sync.rebuilding import BY, Progress, advance, clear, progress_of, register, request_rebuild
 
 _LONGEST_PAUSE_SECONDS = 60.0
 _FIRST_PAUSE_SECONDS = 0.5
@@ -68,12 +68,13 @@ class Relay:
         return done
 
     def prepare(self) -> None:
-        """Register the projection and create what its engine lacks; done once."""
+        """Register the projection and create what its engine lacks; done once, and after the engine was down."""
         if self._is_prepared:
             return
-        register(self._storage, self.projection)
+        is_new = register(self._storage, self.projection)
         self._require_engine()
-        self.projection.prepare()
+        if self.projection.prepare() and not is_new:
+            self._storage.write(lambda tx: request_rebuild(tx, self.projection.name), BY)
         self._is_prepared = True
 
     def rebuild(self, on_progress: Callable[[Progress], object] = lambda _: None) -> Batch:
@@ -145,6 +146,8 @@ class Relay:
         try:
             self.projection.ping()
         except StorageError as exc:
+            # It may come back without its data.
+            self._is_prepared = False
             raise EngineDownError(str(exc)) from exc
 
     def _fail(self, mark: Mark, exc: Exception) -> None:

@@ -15,7 +15,7 @@ from alma.sync.projection import Change, Difference, Mismatch, Projection
 from alma.vectors.qdrant_collections import Collections
 from alma.vectors.qdrant_index import QdrantIndex as QdrantIndex
 from alma.vectors.qdrant_points import HASH, KINDS, any_of, but, is_uuid, point_id, points_of
-from alma.vectors.qdrant_server import MissingCollectionError, QdrantServer
+from alma.vectors.qdrant_server import MissingCollectionError, QdrantError, QdrantServer
 
 _BYTES_AT_ONCE = 8 << 20
 _BYTES_PER_FLOAT = 13
@@ -52,21 +52,30 @@ class QdrantProjection(Projection):
         self._server = QdrantServer(url, api_key, timeout_seconds)
         self._collections = Collections(self._server, prefix, model, replication_factor)
         self._model, self._dims = model, dims
+        self._is_prepared = False
         # The ids of a kind, listed when its first page is read.
         self._listed: dict[type[Record], list[str]] = {}
 
     def ping(self) -> None:
+        if self._is_prepared and self._is_lost(self._collections.aliases()):
+            self._is_prepared = False
+            raise QdrantError("the Qdrant server has lost its collections; they are filled again")
         self._server.ping()
 
-    def prepare(self) -> None:
+    def prepare(self) -> bool:
         aliases = self._collections.aliases()
+        is_lost = self._is_lost(aliases)
         for cls in self.kinds:
             if self._model is not None and self._dims is not None:
                 self._collections.create(cls, self._model, self._dims, aliases)
                 self._collections.settle(cls, aliases)
+        self._is_prepared = True
+        return is_lost
 
     def apply(self, changes: Sequence[Change]) -> None:
         aliases = self._collections.aliases()
+        if self._is_prepared and self._is_lost(aliases):
+            raise QdrantError("the Qdrant server has lost its collections")
         for cls, group in _by_kind(changes).items():
             wanted = self._points(group)
             for alias, points in wanted.items():
@@ -108,6 +117,10 @@ class QdrantProjection(Projection):
 
     def close(self) -> None:
         self._server.close()
+
+    def _is_lost(self, aliases: Mapping[str, str]) -> bool:
+        """Whether none of the collections is there that `prepare` makes."""
+        return self._model is not None and not any(self._collections.base(cls) in aliases for cls in self.kinds)
 
     # ------------------------------------------------------------------ applying
 

@@ -1,0 +1,204 @@
+"""Search through Qdrant: it proposes, the store decides, and nothing is lost while it is down."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from qdrant_client import QdrantClient
+from qdrant_client import models as m
+
+from alma import ALMA
+from alma.errors import IndexUnavailable
+from alma.model.memory import Memory
+from alma.model.query import EVERYTHING, And, Compare, Has, In, Missing, Or, Predicate
+from alma.model.scope import Scope
+from alma.storage.base import StorageBackend
+from alma.storage.sqlite_local import SQLiteStorage
+from alma.sync import DataSyncManager, Relay
+from alma.testing import builders as make
+from alma.testing.builders import EVERYWHERE
+from alma.vectors.qdrant import QdrantIndex, QdrantProjection
+from tests.support.qdrant import QdrantNode
+
+EAST, NORTH = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]
+DIMS, COUNT, OWNERS = 32, 3_000, 100
+
+
+@pytest.fixture
+def index(storage: StorageBackend, qdrant: QdrantNode, prefix: str) -> Iterator[QdrantIndex]:
+    with closing(QdrantIndex(storage, qdrant.url, prefix=prefix)) as made:
+        yield made
+
+
+@pytest.fixture
+def down() -> Iterator[QdrantNode]:
+    """A server of the test's own, which it may kill."""
+    with QdrantNode() as server:
+        yield server
+
+
+def ids(index: QdrantIndex, where: Predicate = EVERYTHING, **options: Any) -> list[str]:
+    return [each.record_id for each in index.search(Memory, EAST, Scope(project_id="shop"), where, **options)]
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+# ---------------------------------------------------------------------- what it finds
+
+
+def test_a_graph_in_qdrant_agrees_with_the_exact_search(
+    tmp_path: Path, qdrant: QdrantNode, client: QdrantClient, prefix: str
+) -> None:
+    chance = np.random.default_rng(11)
+    centers = chance.normal(size=(60, DIMS))
+    vectors = centers[chance.integers(60, size=COUNT)] + 0.6 * chance.normal(size=(COUNT, DIMS))
+    collection = f"{prefix}_memory_embeddings"
+    with (
+        SQLiteStorage(tmp_path / "alma.db", embedding_dim=DIMS) as storage,
+        QdrantProjection(qdrant.url, prefix=prefix) as projection,
+        closing(QdrantIndex(storage, qdrant.url, prefix=prefix)) as index,
+    ):
+        storage.save_many(
+            make.a_memory(id=f"{n:05}", user_id=f"user {n % OWNERS}", embedding=row) for n, row in enumerate(vectors)
+        )
+        DataSyncManager(storage, [projection]).run()
+        _build_graph(client, collection)
+        near, own = [], []
+        for row in vectors[:: COUNT // 30]:
+            wanted = row + 0.3 * chance.normal(size=DIMS)
+            exact = storage.nearest_ids(Memory, wanted, EVERYWHERE, limit=10)
+            found = index.search(Memory, wanted, EVERYWHERE, limit=10)
+            near.append(len({key for key, _ in exact} & {each.record_id for each in found}) / 10)
+            scope = Scope(user_id="user 7")
+            own.append(
+                [tuple(each) for each in index.search(Memory, wanted, scope, limit=5)]
+                == storage.nearest_ids(Memory, wanted, scope, limit=5)
+            )
+        projection.clear()
+    assert np.mean(near) >= 0.98
+    assert all(own)
+
+
+def _build_graph(client: QdrantClient, collection: str) -> None:
+    """Have Qdrant search a graph, which it does by itself only in a much larger collection."""
+    client.update_collection(
+        collection,
+        hnsw_config=m.HnswConfigDiff(full_scan_threshold=10),
+        optimizers_config=m.OptimizersConfigDiff(indexing_threshold=100),
+    )
+    wait_until(lambda: (client.get_collection(collection).indexed_vectors_count or 0) >= COUNT)
+
+
+def test_predicates_and_a_threshold_narrow_the_search(
+    storage: StorageBackend, projection: QdrantProjection, index: QdrantIndex
+) -> None:
+    storage.save_many(
+        [
+            make.a_memory(id="a", memory_type="decision", importance_score=0.2, layer_project=True, embedding=EAST),
+            make.a_memory(id="b", memory_type="note", importance_score=0.9, embedding=[1, 0.1, 0, 0]),
+            make.a_memory(id="c", memory_type="note", importance_score=0.1, tags=["x"], embedding=[1, 0.2, 0, 0]),
+            make.a_memory(id="d", memory_type="task", category="", user_id=None, embedding=[1, 9, 0, 0]),
+        ]
+    )
+    Relay(storage, projection).run()
+    important, decided = Compare("importance_score", "ge", 0.5), Compare("memory_type", "eq", "decision")
+    assert ids(index, Or(important, decided)) == ["a", "b", "d"]
+    assert ids(index, And(Or(important, decided), Compare("memory_type", "ne", "note"))) == ["a", "d"]
+    assert ids(index, Compare("layer_project", "eq", True)) == ["a"]
+    assert ids(index, Has("tags", "x")) == ["c"]
+    assert ids(index, Missing("user_id")) == ["d"]
+    assert ids(index, Compare("category", "eq", "")) == ["d"]
+    assert ids(index, In("memory_type", ["task", "note"]), limit=2) == ["b", "c"]
+    assert ids(index, In("memory_type", [])) == []
+    assert ids(index, Or()) == []
+    assert ids(index, Compare("created_at", "gt", storage.get(Memory, "a", EVERYWHERE).created_at)) == ["b", "c", "d"]  # type: ignore[union-attr]
+    assert ids(index, score_threshold=0.99) == ["a", "b"]
+    assert ids(index, score_threshold=1.1) == []
+
+
+def test_the_store_has_the_last_word(
+    storage: StorageBackend, projection: QdrantProjection, index: QdrantIndex, client: QdrantClient, prefix: str
+) -> None:
+    storage.save_many(
+        [make.a_memory(id="stored", embedding=NORTH), make.a_memory(id="of bob", user_id="bob", embedding=EAST)]
+    )
+    Relay(storage, projection).run()
+    collection = f"{prefix}_memory_embeddings"
+    alien = {"memory_id": "never stored", "project_id": "shop", "user_id": "ana"}
+    client.upsert(collection, [m.PointStruct(id=n, vector=EAST, payload=alien) for n in range(50)])
+    client.set_payload(collection, {"user_id": "ana"}, m.Filter())
+    found = index.search(Memory, EAST, Scope(user_id="ana"), limit=3)
+    assert [tuple(each) for each in found] == [("stored", 0.0)]
+
+
+def test_a_server_that_lost_its_data_is_filled_again(sqlite_path: Path, down: QdrantNode) -> None:
+    with (
+        SQLiteStorage(sqlite_path, embedding_dim=4) as storage,
+        QdrantProjection(down.url, model=storage.embedding_model, dims=4) as projection,
+        closing(QdrantIndex(storage, down.url)) as index,
+        QdrantProjection(down.url, model=storage.embedding_model, dims=4) as other,
+    ):
+        storage.save_many([make.a_memory(id=f"{n}", embedding=EAST) for n in range(5)])
+        relay = Relay(storage, projection)
+        relay.run()
+        other.clear()
+        assert ids(index, limit=2) == ["0", "1"]
+        storage.save(make.a_memory(id="later", embedding=EAST))
+        sync = DataSyncManager(storage, [projection])
+        while sync.status(ping=False)[0].pending:
+            sync.run()
+        assert projection.count(Memory) == 6
+        assert sync.validate_data_integrity().is_consistent
+
+
+# ---------------------------------------------------------------------- while it is down
+
+
+def test_retrieval_is_degraded_while_qdrant_is_down_and_catches_up(tmp_path: Path, down: QdrantNode) -> None:
+    config = tmp_path / "alma.yaml"
+    config.write_text(
+        f"alma:\n  project_id: shop\n  storage_dir: {tmp_path}\n  vectors: qdrant\n  qdrant:\n    url: {down.url}\n"
+        "  embedding_provider: local\n"
+    )
+    with ALMA.from_config(config) as alma:
+        for form in ("login", "sign-up", "search"):
+            alma.learn("helena", f"Test the {form} form", "success", "test empty fields first")
+        alma.sync.run()
+        task = "Test the login form of the shop"
+        before = alma.retrieve(task, agent="helena")
+        assert before.total_items
+        assert not before.degraded
+        down.kill()
+        alma.learn("helena", "Test the checkout form", "success", "test empty fields first")
+        during = alma.retrieve(task, agent="helena")
+        assert during.total_items
+        assert "the Qdrant server at" in str(during.degraded)
+        assert alma.recommend(task, agent="helena").strategy == "test empty fields first"
+        (ran,) = alma.sync.run()
+        assert ran.pending
+        assert "cannot be reached" in str(ran.problem)
+        down.start()
+        (ran,) = alma.sync.run()
+        assert (ran.pending, ran.problem) == (0, None)
+        assert alma.sync.validate_data_integrity().is_consistent
+        after = alma.retrieve(task, agent="helena")
+        assert not after.degraded
+        assert after.total_items >= before.total_items
+
+
+def test_a_search_says_which_server_is_down(storage: StorageBackend) -> None:
+    with closing(QdrantIndex(storage, "http://127.0.0.1:9")) as index, pytest.raises(IndexUnavailable) as caught:
+        index.search(Memory, EAST, EVERYWHERE)
+    assert "http://127.0.0.1:9" in str(caught.value)
+    assert "start it, or correct qdrant.url" in str(caught.value)

@@ -57,6 +57,7 @@ from alma.sync.manager import DataSyncManager
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
     from alma.llm.base import LanguageModel
+    from alma.sync.coordinator import TransactionCoordinator
     from alma.sync.options import RelayOptions
     from alma.sync.projection import Projection
 
@@ -194,6 +195,13 @@ class ALMA(Closeable):
     def history(self) -> History:
         """The versions of every memory, and the state at any time."""
         return History(self.storage, self.embedder)
+
+    @cached_property
+    def transactions(self) -> TransactionCoordinator:
+        """Transactions by id: begun here, committed or rolled back there."""
+        from alma.sync.coordinator import TransactionCoordinator
+
+        return TransactionCoordinator(self.storage)
 
     @cached_property
     def audit(self) -> AuditTrail:

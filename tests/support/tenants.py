@@ -187,6 +187,8 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("search_as_of", {"query": f"{word} locks"}),
         ("list_audit", {"limit": 100}),
         ("verify_audit", {}),
+        ("sync_status", {}),
+        ("sync_verify", {}),
     ]
     for operation, arguments in asks:
         do(operation, **arguments)
@@ -226,6 +228,11 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("delete_memory", memory_id=memory)
     do("delete_session", session_id=session)
     do("bulk_delete", older_than_days=0)
+    do("sync_memory", memory_id=memory)
+    do("sync_drop", engine="qdrant")
+    do("sync_rebuild", engine="qdrant")
+    for operation in ("sync_run", "sync_repair", "sync_retry_parked"):
+        do(operation)
 
 
 def done_by(*tenants: Tenant) -> set[str]:

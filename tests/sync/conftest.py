@@ -9,8 +9,19 @@ import pytest
 
 from alma.bootstrap import open_storage
 from alma.storage.base import StorageBackend
+from alma.sync import DataSyncManager
 from tests.conftest import empty_store
 from tests.support.second_store import SecondStore
+
+pytest.register_assert_rewrite(__name__)
+
+
+def require_equal(storage: StorageBackend, second: SecondStore) -> None:
+    """Nothing waits, and the engine holds what the store holds."""
+    report = DataSyncManager(storage, [second]).validate_data_integrity()
+    assert report.is_consistent, report
+    assert all(each.stored == each.held for engine in report.engines for each in engine.counts)
+    assert storage.backlog("second").pending == 0
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -156,6 +156,7 @@ ENTRIES = (
     Entry(STORE, "backup", "Write a consistent backup of a store to a file.", "transfer:backing_up"),
     Entry(STORE, "merge", "Merge one store into another.", "transfer:merging"),
     Entry(STORE, "reembed", "Move the store to another embedding model, while it is in use.", "store:reembedding"),
+    Entry(STORE, "sync", "Keep Qdrant, Neo4j and Redis equal to the store: status, run, verify, repair.", "sync:sync"),
     Entry(STORE, "partition", "Split tables of a PostgreSQL store by time.", "store:partitioning"),
     Entry(STORE, "audit", "List and verify the audit log of a store.", "store:audit"),
     Entry(STORE, "health", "Check that the store is available.", _OPERATION),

@@ -12,7 +12,7 @@ import typer
 from alma.cli.app import LazyGroup, Listing, application, examples, unknown
 from alma.cli.options import Field, arguments, arguments_of, fields_of, parameters_of, quoted
 from alma.cli.output import AsJson, progress_of, show_json
-from alma.cli.results import show_result
+from alma.cli.results import is_failed, show_result
 from alma.cli.store_options import Config, Store, open_memory
 from alma.errors import ConfigurationError, PermissionDeniedError, ValidationError
 from alma.operations import OPERATIONS
@@ -34,7 +34,7 @@ EVERYDAY = {
     "health": "health",
 }
 # Commands that do more than their operation and replace it.
-COVERED = {"list_audit": "audit list", "verify_audit": "audit verify"}
+COVERED = {"list_audit": "audit list", "verify_audit": "audit verify", "sync_run": "sync run"}
 # Positional arguments where they differ from the required ones.
 _FIRST = {
     "delete_user": ("user_id",),
@@ -53,6 +53,7 @@ _NOUNS = {
     "graph": ("to", "graph"),
     "patterns": ("patterns",),
     "history": ("version", "versions"),
+    "sync": ("sync",),
 }
 
 _NAMED_USER = "this is about one user: name it with --user, or set ALMA_USER"
@@ -185,6 +186,8 @@ def _function(operation: AnyOperation, fields: list[Field], positional: list[Fie
             show_json(to_json(result))
         else:
             show_result(operation, to_json(result), request)
+        if is_failed(operation, to_json(result)):
+            raise typer.Exit(1)
 
     parameters = [*parameters_of(fields, positional), *_common(operation, fields)]
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]

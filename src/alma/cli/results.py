@@ -83,6 +83,11 @@ def show_result(operation: Operation[Any, Any], result: Json, request: Json) -> 
     _PRINTERS.get(operation.name, _print_any)(result, request)
 
 
+def is_failed(operation: Operation[Any, Any], result: Json) -> bool:
+    """Whether a result says that something is wrong, so that the exit code is 1."""
+    return operation.name in _FAILED and _FAILED[operation.name](result)
+
+
 # ---------------------------------------------------------------------- before and after a task
 
 
@@ -196,6 +201,78 @@ def _print_purged(result: Json, request: Json) -> None:
     say(f"{result['purged']} deleted for good")
 
 
+# ---------------------------------------------------------------------- engines beside the store
+
+
+def _print_engines(result: Json, request: Json) -> None:
+    rows = [
+        {**each, "last_verified": _last_verified(each.get("verified")), "problem": _problem(each)}
+        for each in result["engines"]
+    ]
+    if not rows:
+        say("No engine is configured beside the store.")
+    else:
+        show_table(("engine", "state", "pending", "parked", "lag_seconds", "last_verified", "problem"), rows, False)
+
+
+def _problem(engine: Json) -> str | None:
+    said: str | None = engine.get("problem") or engine.get("parked_error")
+    return said
+
+
+def _last_verified(verified: Json | None) -> str:
+    if verified is None:
+        return "never"
+    result = "consistent" if verified["is_consistent"] else f"{verified['issues']:,} issue(s)"
+    return f"{cell(verified['at'].partition('.')[0] + 'Z')}, {result}"
+
+
+def _print_runs(result: Json, request: Json) -> None:
+    for each in result["engines"]:
+        _print_run(each, request)
+
+
+def _print_run(result: Json, request: Json) -> None:
+    left = [f"{result[name]:,} {what}" for name, what in _LEFT if result[name]]
+    say(f"{result['engine']}: {_number(result['applied'], 'record')} applied{''.join(f', {each}' for each in left)}")
+    if result.get("problem"):
+        warn(f"{result['engine']}: {result['problem']}")
+    if result["parked"]:
+        say(f"  alma sync status  shows why, and  alma sync retry-parked --engine {result['engine']}  tries again")
+
+
+_LEFT = (("failed", "failed"), ("pending", "still waiting"), ("parked", "parked"))
+
+
+def _print_verified(result: Json, request: Json) -> None:
+    for each in result["engines"]:
+        found = [f"{number:,} {name}" for name, number in each["differences"].items()]
+        found += [f"{each['parked']:,} parked"] if each["parked"] else []
+        waits = f" ({each['behind']:,} differ because their change still waits)" if each["behind"] else ""
+        verdict = ", ".join(found) or ("consistent" if each["is_consistent"] else "not verified")
+        say(f"{each['engine']}: {verdict}; {_number(each['checked'], 'record')} checked{waits}")
+        if each.get("problem"):
+            warn(f"{each['engine']}: {each['problem']}")
+    if result["issues"]:
+        show_table(("engine", "kind", "record_id", "difference", "details"), result["issues"], False)
+        say("repair them with  alma sync repair")
+
+
+def _print_repaired(result: Json, request: Json) -> None:
+    if result["success"] and not result["repaired"] and not result["problems"]:
+        say("nothing differs: nothing to repair")
+    else:
+        say(f"{_number(result['repaired'], 'issue')} repaired, {len(result['remaining']):,} remaining")
+    if result["remaining"]:
+        show_table(("engine", "kind", "record_id", "difference", "details"), result["remaining"], False)
+    for engine, problem in result["problems"].items():
+        warn(f"{engine}: {problem}")
+
+
+def _number(number: int, of: str) -> str:
+    return f"{number:,} {of}{'' if number == 1 else 's'}"
+
+
 # ---------------------------------------------------------------------- other results
 
 
@@ -304,4 +381,20 @@ _PRINTERS: dict[str, Printer] = {
     "stats": _print_stats,
     "forget": _print_forgotten,
     "purge": _print_purged,
+    "sync_status": _print_engines,
+    "sync_run": _print_runs,
+    "sync_rebuild": _print_run,
+    "sync_verify": _print_verified,
+    "sync_repair": _print_repaired,
 }
+_FAILED: dict[str, Callable[[Json], bool]] = {
+    "sync_run": lambda result: any(map(_has_problem, result["engines"])),
+    "sync_rebuild": lambda result: _has_problem(result),
+    "sync_verify": lambda result: not result["is_consistent"],
+    "sync_repair": lambda result: not result["success"] or bool(result["problems"]),
+    "sync_memory": lambda result: not result["success"],
+}
+
+
+def _has_problem(ran: Json) -> bool:
+    return bool(ran["failed"] or ran.get("problem"))

@@ -16,6 +16,7 @@ from alma.operations.maintenance import MAINTENANCE, STATUS
 from alma.operations.memories import CONTEXT, MEMORIES
 from alma.operations.relations import RELATIONS
 from alma.operations.sessions import SESSIONS
+from alma.operations.sync import SYNC
 from alma.operations.workspace import WORKSPACE
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
@@ -31,6 +32,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *WORKSPACE,
     *RELATIONS,
     *HISTORY,
+    *SYNC,
 )
 
 BY_NAME: Mapping[str, Operation[Any, Any]] = MappingProxyType({each.name: each for each in OPERATIONS})

@@ -138,7 +138,10 @@ class MarkTable(ABC):
             self.release([mark], again)
             return
         tried = known.attempts + 1
-        self.put([replace(known, leased_until=until, attempts=tried, error=error, parked=tried >= park_after)])
+        parked = tried >= park_after
+        # A change of the record unparks it, and is then not kept waiting by the pause.
+        pause = None if parked else until
+        self.put([replace(known, leased_until=pause, attempts=tried, error=error, parked=parked)])
 
     def unpark(self, projection: str) -> int:
         """Let parked marks be claimed again; returns how many."""

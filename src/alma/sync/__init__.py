@@ -8,6 +8,9 @@ from alma.lazy import loader
 
 if TYPE_CHECKING:
     from alma.sync.background import Relays as Relays
+    from alma.sync.coordinator import CommitResult as CommitResult
+    from alma.sync.coordinator import RollbackResult as RollbackResult
+    from alma.sync.coordinator import TransactionCoordinator as TransactionCoordinator
     from alma.sync.manager import DataSyncManager as DataSyncManager
     from alma.sync.options import RelayOptions as RelayOptions
     from alma.sync.projection import Change as Change
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "Change": "alma.sync.projection",
+    "CommitResult": "alma.sync.coordinator",
     "ConsistencyIssue": "alma.sync.results",
     "DataSyncManager": "alma.sync.manager",
     "Difference": "alma.sync.projection",
@@ -31,7 +35,9 @@ _HOME_OF = {
     "RelayOptions": "alma.sync.options",
     "Relays": "alma.sync.background",
     "RepairResult": "alma.sync.results",
+    "RollbackResult": "alma.sync.coordinator",
     "SyncResult": "alma.sync.results",
+    "TransactionCoordinator": "alma.sync.coordinator",
     "ValidationReport": "alma.sync.results",
 }
 

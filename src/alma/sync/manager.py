@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -10,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from alma import clock
 from alma.closeable import Closeable
-from alma.errors import NotFoundError, StorageError, ValidationError
+from alma.errors import ConfigurationError, StorageError, ValidationError
 from alma.model.kinds import kind_named
 from alma.model.record import Record
-from alma.storage.base import Mark, StorageBackend, Transaction, checked_storage
+from alma.storage.base import Backlog, Mark, StorageBackend, Transaction, checked_storage
 from alma.storage.document import timestamp_of, timestamp_text
 from alma.sync.options import RelayOptions
 from alma.sync.projection import Projection
 from alma.sync.reading import EVERYWHERE, changes_of
-from alma.sync.rebuilding import BY, Progress, progress_of, read_note, rebuild_of, register, write_note
+from alma.sync.rebuilding import BY, OTHERS, Progress, progress_of, read_note, rebuild_of, register, write_note
 from alma.sync.relay import Batch, Relay
 from alma.sync.results import (
     ConsistencyIssue,
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
 
 OnProgress = Callable[[str, Progress], object]
 
-# Registered by webhooks, which deliver their own marks.
-_OTHERS = "webhook."
+_PAUSE_SECONDS = 0.1
+_NO_ENGINE = (
+    "no engine is configured beside the store: add qdrant.url, neo4j.uri, or redis.url with redis.projection: true to "
+    "the configuration"
+)
 
 
 def _ignore(engine: str, progress: Progress) -> None: ...
@@ -68,12 +72,13 @@ class DataSyncManager(Closeable):
 
     # ------------------------------------------------------------------ relays
 
-    def start(self) -> None:
-        """Keep the engines up to date in the background, until `stop` or `close`; services do so."""
-        if self._relays is None and self.projections:
+    def start(self, engine: str | None = None) -> None:
+        """Keep the engines, or one of them, up to date in the background, until `stop` or `close`; services do so."""
+        chosen = self._chosen(engine)
+        if self._relays is None and chosen:
             from alma.sync.background import Relays
 
-            self._relays = Relays(self.storage, self.projections, self.options)
+            self._relays = Relays(self.storage, chosen, self.options)
             self._relays.start()
 
     def stop(self) -> None:
@@ -93,11 +98,23 @@ class DataSyncManager(Closeable):
         engine: str | None = None,
         on_progress: OnProgress = _ignore,
         until: Callable[[], bool] = bool,
+        *,
+        wait_seconds: float = 0.0,
     ) -> list[Ran]:
-        """Carry what waits to the engines; one that does not answer is reported and does not keep the others."""
-        return [self._run(each, on_progress, until) for each in self._chosen(engine)]
+        """Carry what waits to the engines; one that does not answer is reported and does not keep the others.
 
-    def _run(self, projection: Projection, on_progress: OnProgress, until: Callable[[], bool]) -> Ran:
+        What another relay holds, or what failed and pauses, is left to it unless `wait_seconds` are waited for it.
+        """
+        ended = time.monotonic() + wait_seconds
+        return [self._run(each, on_progress, until, ended) for each in self._chosen(engine)]
+
+    def _run(
+        self,
+        projection: Projection,
+        on_progress: OnProgress = _ignore,
+        until: Callable[[], bool] = bool,
+        ended: float = 0.0,
+    ) -> Ran:
         relay, done, problem = Relay(self.storage, projection, self.options), Batch(), None
 
         def count(batch: Batch) -> None:
@@ -107,17 +124,35 @@ class DataSyncManager(Closeable):
 
         try:
             relay.run(count, until)
+            marked = clock.now()
+            while not until() and time.monotonic() < ended:
+                left, is_rebuilding = self._left(projection)
+                if is_rebuilding:
+                    marked = clock.now()
+                elif left.oldest is None or left.oldest > marked:
+                    break
+                time.sleep(_PAUSE_SECONDS)
+                relay.run(count, until)
         except StorageError as exc:
             problem = str(exc)
         left = self.storage.backlog(projection.name)
         return Ran(projection.name, done.applied, done.failed, left.pending - left.parked, left.parked, problem)
 
-    def rebuild(self, engine: str, on_progress: Callable[[Progress], object] = lambda _: None) -> Batch:
+    def _left(self, projection: Projection) -> tuple[Backlog, bool]:
+        """What waits, and whether a rebuild has more records to mark; after a run only other relays may carry it."""
+        with self.storage.snapshot() as tx:
+            return tx.backlog(projection.name), rebuild_of(tx, projection.name) is not None
+
+    def rebuild(self, engine: str, on_progress: Callable[[Progress], object] = lambda _: None) -> Ran:
         """Drop everything an engine has of this store and make it anew, while others read and write.
 
-        An interrupted rebuild is continued by the next run.
+        An interrupted rebuild is continued by the next run. Raises `StorageError` if the engine does not answer before
+        anything was dropped.
         """
-        return Relay(self.storage, self._named(engine), self.options).rebuild(on_progress)
+        projection = self.require(engine)
+        Relay(self.storage, projection, self.options).clear()
+        ended = time.monotonic() + self.options.lease_seconds
+        return self._run(projection, lambda _, progress: on_progress(progress), ended=ended)
 
     def retry_parked(self, engine: str | None = None) -> int:
         """Let parked records be tried again; returns how many."""
@@ -125,8 +160,10 @@ class DataSyncManager(Closeable):
 
     def drop(self, engine: str) -> None:
         """Forget an engine: no changes are marked for it any more. What it holds is left as it is."""
-        if engine not in self.storage.projections():
-            raise NotFoundError("engine", engine)
+        known = [name for name in self.storage.projections() if not name.startswith(OTHERS)]
+        if engine not in known:
+            reason = f"must be one of the engines that this store marks changes for: {', '.join(known) or 'none'}"
+            raise ValidationError("sync", "engine", engine, reason)
 
         def forget(tx: Transaction) -> None:
             tx.drop_projection(engine)
@@ -141,7 +178,7 @@ class DataSyncManager(Closeable):
         """Every engine of the configuration, and those registered in the store that this configuration lacks."""
         with self.storage.snapshot() as tx:
             known = {each.name: each for each in self.projections}
-            others = [name for name in tx.projections() if name not in known and not name.startswith(_OTHERS)]
+            others = [name for name in tx.projections() if name not in known and not name.startswith(OTHERS)]
             found = [_status(tx, name, known.get(name)) for name in (*known, *others)]
         if not ping:
             return found
@@ -152,13 +189,10 @@ class DataSyncManager(Closeable):
     def sync_memory_across_storages(self, memory_id: str) -> SyncResult:
         """Bring one record to every engine that follows its kind now, whatever waits before it."""
         found = self._find(memory_id)
-        cls = found or next(iter(self._kinds()), None)
-        engines = tuple(
-            self._sync(each, each_cls, memory_id)
-            for each in self.projections
-            for each_cls in each.kinds
-            if each_cls is cls or found is None
-        )
+        followed = {each: [found] if found in each.kinds else [] for each in self.projections}
+        if found is None:
+            followed = {each: list(each.kinds) for each in self.projections}
+        engines = tuple(self._sync(each, kinds, memory_id) for each, kinds in followed.items() if kinds)
         return SyncResult(memory_id, None if found is None else found.spec.kind, found is not None, engines)
 
     def validate_data_integrity(
@@ -180,15 +214,32 @@ class DataSyncManager(Closeable):
             {name: problem for result in results for name, problem in result.problems.items()},
         )
 
+    def repair(self, engine: str | None = None, on_page: Callable[[int], object] = lambda _: None) -> RepairResult:
+        """Carry what waits, parked records included, verify, and repair what differs."""
+        self.retry_parked(engine)
+        self.run(engine)
+        report = self.validate_data_integrity(engine, on_page)
+        result = self.repair_inconsistencies(report.issues)
+        down = {each.engine: each.problem for each in report.engines if each.problem is not None}
+        return replace(result, problems={**down, **result.problems})
+
     def _repair(self, engine: str, issues: list[ConsistencyIssue]) -> RepairResult:
-        projection = self._named(engine)
+        projection = self.require(engine)
         self.storage.write(lambda tx: _mark(tx, issues), BY)
-        ran = self._run(projection, _ignore, bool)
+        ran = self._run(projection)
         if ran.problem is not None:
             return RepairResult(remaining=tuple(issues), problems={engine: ran.problem})
+        self._await_others(projection, issues)
         left = {(each.kind, each.record_id): each for each in still_differs(self.storage, projection, issues)}
         done = tuple(each for each in issues if (each.kind, each.record_id) not in left)
         return RepairResult(done, tuple(left.values()))
+
+    def _await_others(self, projection: Projection, issues: Sequence[ConsistencyIssue]) -> None:
+        """Wait for the relays that took some of these records over, for as long as they may hold them."""
+        ended = time.monotonic() + self.options.lease_seconds
+        while time.monotonic() < ended and _leased(self.storage, projection.name, issues):
+            time.sleep(_PAUSE_SECONDS)
+            self._run(projection)
 
     # ------------------------------------------------------------------ one record
 
@@ -199,18 +250,19 @@ class DataSyncManager(Closeable):
     def _kinds(self) -> list[type[Record]]:
         return list(dict.fromkeys(cls for each in self.projections for cls in each.kinds))
 
-    def _sync(self, projection: Projection, cls: type[Record], record_id: str) -> EngineSync:
-        kind = cls.spec.kind
+    def _sync(self, projection: Projection, kinds: Sequence[type[Record]], record_id: str) -> EngineSync:
+        names = [(cls.spec.kind, record_id) for cls in kinds]
         register(self.storage, projection)
 
         def mark(tx: Transaction) -> list[Mark]:
-            tx.mark_again(projection.name, kind, [record_id])
-            return tx.marks_of(projection.name, kind, [record_id])
+            for kind, key in names:
+                tx.mark_again(projection.name, kind, [key])
+            return [mark for kind, key in names for mark in tx.marks_of(projection.name, kind, [key])]
 
-        # The mark stays if this process dies between the engine's answer and the acknowledgement.
+        # The marks stay if this process dies between the engine's answer and the acknowledgement.
         marks = self.storage.write(mark)
         with self.storage.snapshot() as tx:
-            changes = changes_of(tx, projection, [(kind, record_id)])
+            changes = changes_of(tx, projection, names)
         try:
             projection.prepare()
             projection.apply(changes)
@@ -221,10 +273,21 @@ class DataSyncManager(Closeable):
 
     # ------------------------------------------------------------------ names
 
-    def _chosen(self, engine: str | None) -> Sequence[Projection]:
-        return self.projections if engine is None else [self._named(engine)]
+    def size(self, engine: str | None = None) -> int:
+        """How many records the engines follow, each counted once for every engine."""
+        with self.storage.snapshot() as tx:
+            return sum(tx.count(cls, EVERYWHERE) for each in self._chosen(engine) for cls in each.kinds)
 
-    def _named(self, engine: str) -> Projection:
+    def _chosen(self, engine: str | None) -> Sequence[Projection]:
+        return self.projections if engine is None else [self.require(engine)]
+
+    def require_engines(self) -> None:
+        """Raise `ConfigurationError` if no engine is configured."""
+        if not self.projections:
+            raise ConfigurationError(_NO_ENGINE)
+
+    def require(self, engine: str) -> Projection:
+        """The projection of a configured engine, or an error that names those that are."""
         for each in self.projections:
             if each.name == engine:
                 return each
@@ -272,6 +335,15 @@ def _noted(report: ValidationReport, engine: EngineReport) -> dict[str, object]:
         "is_consistent": engine.is_consistent,
         "issues": len(engine.issues),
     }
+
+
+def _leased(storage: StorageBackend, engine: str, issues: Iterable[ConsistencyIssue]) -> bool:
+    with storage.snapshot() as tx:
+        return any(
+            mark.leased_until is not None and not mark.parked and not mark.attempts
+            for kind, found in groupby(issues, attrgetter("kind"))
+            for mark in tx.marks_of(engine, kind, [each.record_id for each in found])
+        )
 
 
 def _mark(tx: Transaction, issues: Iterable[ConsistencyIssue]) -> None:

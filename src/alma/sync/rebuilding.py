@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from alma import clock
-from alma.model.governance import Attribution, Setting, SettingType
+from alma.model.governance import Attribution, MergeMark
 from alma.model.kinds import kind_named
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.document import timestamp_of, timestamp_text
@@ -15,6 +14,8 @@ from alma.sync.projection import Projection
 from alma.sync.reading import EVERYWHERE, keys_behind
 
 BY = Attribution(agent="sync", reason="keeps the engines equal to the store")
+OTHERS = "webhook."
+"""How the names of projections begin that are no engines: webhooks deliver their own marks."""
 # Another process may take over the clearing of one that has not finished after this time.
 _CLEARING = timedelta(minutes=2)
 
@@ -40,24 +41,26 @@ class Progress(NamedTuple):
     total: int
 
 
-def note_key(projection: str, what: str) -> str:
-    """The setting in which the store keeps a note about a projection."""
+def _key(projection: str, what: str) -> str:
     return f"sync.{projection}.{what}"
 
 
 def read_note(tx: Transaction, projection: str, what: str) -> dict[str, Any] | None:
     """What the store has noted about a projection."""
-    found = tx.get(Setting, note_key(projection, what), EVERYWHERE)
-    return None if found is None else dict(found.typed_value)
+    found = tx.get(MergeMark, _key(projection, what), EVERYWHERE)
+    return None if found is None else dict(found.counters)
 
 
 def write_note(tx: Transaction, projection: str, what: str, content: dict[str, Any] | None) -> None:
-    """Note something about a projection in the store, or forget it."""
-    key = note_key(projection, what)
+    """Note something about a projection in the store, or forget it.
+
+    The marks of merges hold the notes: no engine follows them, and they do not leave the store with an export.
+    """
+    key = _key(projection, what)
     if content is None:
-        tx.delete(Setting, [key], EVERYWHERE)
-        return
-    tx.save(Setting(key=key, value=json.dumps(content), value_type=SettingType.JSON, description="State of alma sync"))
+        tx.delete(MergeMark, [key], EVERYWHERE)
+    else:
+        tx.save(MergeMark(id=key, kind="sync", record_id=projection, origin=what, counters=content))
 
 
 def rebuild_of(tx: Transaction, projection: str) -> Rebuild | None:
@@ -94,6 +97,13 @@ def register(storage: StorageBackend, projection: Projection) -> bool:
 def request_rebuild(tx: Transaction, projection: str) -> None:
     """Have the next relay of a projection clear its engine and make it anew."""
     _write(tx, projection, Rebuild(clock.now() - _CLEARING))
+
+
+def request_rebuilds(tx: Transaction) -> None:
+    """Have all engines made anew, because the whole store was replaced."""
+    for name in tx.projections():
+        if not name.startswith(OTHERS):
+            request_rebuild(tx, name)
 
 
 def clear(storage: StorageBackend, projection: Projection) -> None:

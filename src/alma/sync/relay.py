@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,8 @@ from alma.sync.options import RelayOptions
 from alma.sync.projection import Change, Projection
 from alma.sync.reading import changes_of
 from alma.sync.rebuilding import BY, Progress, advance, clear, progress_of, register, request_rebuild
+
+_log = logging.getLogger("alma.sync")
 
 _LONGEST_PAUSE_SECONDS = 60.0
 _FIRST_PAUSE_SECONDS = 0.5
@@ -53,10 +56,14 @@ class Relay:
         """Apply one batch; None if nothing waits. Raises `EngineDownError` if the engine does not answer."""
         self.prepare()
         with self._storage.snapshot() as tx:
+            # A restore of the store, or `alma sync drop`, forgets the projection.
+            self._is_prepared = self.projection.name in tx.projections()
             can_claim = tx.can_claim(self.projection.name)
         if can_claim:
             marks = self._storage.claim(self.projection.name, self._options.batch_size, self._options.lease_seconds)
-            return self._carry(marks)
+            # Empty if other relays were faster.
+            if marks:
+                return self._carry(marks)
         return Batch() if self._advance() else None
 
     def run(self, on_batch: Callable[[Batch], object] = lambda _: None, until: Callable[[], bool] = bool) -> Batch:
@@ -68,7 +75,7 @@ class Relay:
         return done
 
     def prepare(self) -> None:
-        """Register the projection and create what its engine lacks; done once, and after the engine was down."""
+        """Register the projection and create what its engine lacks; done once, and again after an error."""
         if self._is_prepared:
             return
         is_new = register(self._storage, self.projection)
@@ -77,11 +84,10 @@ class Relay:
             self._storage.write(lambda tx: request_rebuild(tx, self.projection.name), BY)
         self._is_prepared = True
 
-    def rebuild(self, on_progress: Callable[[Progress], object] = lambda _: None) -> Batch:
-        """Drop everything the engine has of this projection and make it anew, while others write."""
+    def clear(self) -> None:
+        """Drop everything the engine has of this projection; `run` then makes it anew, while others write."""
         self.prepare()
         clear(self._storage, self.projection)
-        return self.run(lambda _: on_progress(self.progress()))
 
     def progress(self) -> Progress:
         """How many of the records the engine has caught up with."""
@@ -134,6 +140,7 @@ class Relay:
         return until is not None and clock.now() > until - timedelta(seconds=self._options.lease_seconds / 2)
 
     def _give_up_if_down(self, exc: Exception, left: Sequence[Work]) -> None:
+        self._is_prepared = False
         if isinstance(exc, ValidationError):
             return
         try:
@@ -154,7 +161,11 @@ class Relay:
         refused = isinstance(exc, ValidationError)
         error = self._storage.masked(str(exc) or type(exc).__name__)[:_LONGEST_ERROR]
         pause = pause_seconds(mark.attempts)
-        self._storage.fail(mark, error, 1 if refused else self._options.park_after, pause)
+        park_after = 1 if refused else self._options.park_after
+        self._storage.fail(mark, error, park_after, pause)
+        if mark.attempts + 1 >= park_after:
+            facts = {"engine": self.projection.name, "kind": mark.kind, "id": mark.record_id, "error": error}
+            _log.warning("a record was parked", extra=facts)
 
 
 def pause_seconds(failures: int) -> float:

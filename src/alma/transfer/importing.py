@@ -21,6 +21,7 @@ from alma.model.vector import Vector
 from alma.storage.audit import statement
 from alma.storage.base import Capability, RecordVector, StorageBackend, Transaction
 from alma.storage.document import from_document
+from alma.sync.rebuilding import request_rebuilds
 from alma.transfer.arrival import Arrival, rolled_back
 from alma.transfer.exporting import FORMAT, FORMAT_VERSION, export_store
 from alma.transfer.ledger import MergeLedger, rename_store, store_id
@@ -303,6 +304,7 @@ def restore_store(
             raise ConfigurationError(f"{source} is a copy of an SQLite store, which this store cannot restore")
         _refuse_to_overwrite(storage, force)
         storage.copy_from(source)
+        storage.write(request_rebuilds, RESTORING)
         return
     verify_export(source, UNLIMITED)
     _refuse_to_overwrite(storage, force)

@@ -12,10 +12,13 @@ from pathlib import Path
 
 FOLDER = Path(__file__).parent
 PROJECT = "../pyproject.toml"
+HYBRID = [part for extra in ("server", "postgres", "qdrant", "neo4j", "redis") for part in ("--extra", extra)]
 # The largest set is first: the others take its versions.
 SETS = {
     # The wheel of this SDK brings a command of 350 MB, which no test runs; its source has the Python code alone.
     "dev": ["--extra", "dev", "--no-binary", "claude-agent-sdk", "--emit-build-options", PROJECT, "build.in"],
+    # What the container image has.
+    "hybrid": [*HYBRID, PROJECT, "build.in"],
     "server": ["--extra", "server", PROJECT, "build.in"],
     "default": [PROJECT, "build.in"],
     "weights": ["--no-deps", "weights.in"],

@@ -24,6 +24,7 @@ from alma.model.slice import MemorySlice
 
 if TYPE_CHECKING:
     from alma.core import ALMA
+    from alma.sync.results import EngineStatus
 
 _COLOURS = {"ok": typer.colors.GREEN, "warn": typer.colors.YELLOW, "fail": typer.colors.RED}
 _PROBE = "Is everything well?"
@@ -150,6 +151,7 @@ def _memory(config: Path | None, store: str | None, deep: bool) -> Iterator[Chec
         yield _vectors(memory)
         yield _index(memory)
         yield from _cache(memory)
+        yield from map(_engine, memory.sync.status())
         if deep:
             yield _audit(memory)
 
@@ -204,6 +206,49 @@ def _cache(memory: ALMA) -> Iterator[Check]:
         )
     else:
         yield Check("cache", "ok", "the Redis server responds")
+
+
+def _engine(found: EngineStatus) -> Check:
+    """An engine beside the store; the store works without it, so nothing here is a failure."""
+    said = [_ENGINE_STATES[found.state]]
+    if found.problem is not None:
+        said.append(found.problem)
+    if found.pending:
+        said.append(f"{found.pending:,} change(s) wait, the oldest for {found.lag_seconds:,.0f} s")
+    if found.parked:
+        said.append(f"{found.parked:,} record(s) parked: {found.parked_error}")
+    if found.rebuilding is not None:
+        said.append(f"{found.rebuilding.done:,} of {found.rebuilding.total:,} records")
+    said.append(_verification(found))
+    is_sound = found.verified is None or found.verified.is_consistent
+    to_do = _ENGINE_FIXES.get(found.state, "" if is_sound else "alma sync repair")
+    return Check(found.engine, "warn" if to_do else "ok", "; ".join(said), to_do.format(found.engine))
+
+
+def _verification(found: EngineStatus) -> str:
+    if found.verified is None:
+        return "never verified"
+    result = "consistent" if found.verified.is_consistent else f"{found.verified.issues:,} issue(s)"
+    return f"verified {found.verified.at:%Y-%m-%d %H:%M}Z: {result}"
+
+
+_ENGINE_STATES = {
+    "ok": "up to date",
+    "behind": "behind",
+    "rebuilding": "being rebuilt",
+    "parked": "some records do not reach it",
+    "degraded": "does not answer",
+    "new": "not filled yet",
+    "unused": "not configured, but changes are kept for it",
+}
+_ENGINE_FIXES = {
+    "behind": "alma sync run, or a running  alma serve  or  alma mcp",
+    "rebuilding": "alma sync run  continues it",
+    "new": "alma sync run, or a running  alma serve  or  alma mcp",
+    "parked": "correct the cause, then  alma sync retry-parked --engine {}  and  alma sync run",
+    "degraded": "start the server, or correct its address in the configuration",
+    "unused": "configure it again, or  alma sync drop {}",
+}
 
 
 def _audit(memory: ALMA) -> Check:

@@ -20,7 +20,7 @@ from alma.cli.store_options import Config, Store, open_memory
 from alma.errors import ConfigurationError
 from alma.operations.access import Caller
 from alma.operations.base import to_json
-from alma.operations.sync import sync_run
+from alma.operations.engines import sync_run
 
 _FACTS = ("engine", "kind", "id", "error")
 

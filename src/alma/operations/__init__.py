@@ -9,6 +9,7 @@ from typing import Any
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
 from alma.operations.corrections import CORRECTIONS
+from alma.operations.engines import SYNC
 from alma.operations.facts import FACTS
 from alma.operations.history import FORGETTING, HISTORY
 from alma.operations.learning import LEARNING
@@ -16,7 +17,6 @@ from alma.operations.maintenance import MAINTENANCE, STATUS
 from alma.operations.memories import CONTEXT, MEMORIES
 from alma.operations.relations import RELATIONS
 from alma.operations.sessions import SESSIONS
-from alma.operations.sync import SYNC
 from alma.operations.workspace import WORKSPACE
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (

@@ -38,7 +38,9 @@ class Rebuilding(Output):
 
 class EngineState(Output):
     engine: str
-    state: str = Field(description="ok, behind, parked, rebuilding, degraded, or unused if it is not configured.")
+    state: str = Field(
+        description="ok, behind, parked, rebuilding, degraded, new before its first run, or unused if not configured."
+    )
     is_configured: bool
     pending: int = Field(description="The number of records whose change has not reached the engine.")
     parked: int = Field(description="The number of records that failed too often and wait for sync_retry_parked.")
@@ -51,6 +53,10 @@ class EngineState(Output):
 
 class EngineStates(Output):
     engines: Sequence[EngineState]
+
+
+UNWELL = frozenset({"degraded", "parked"})
+"""The states of an engine that an operator has to look at."""
 
 
 def states_of(found: Sequence[EngineStatus]) -> list[EngineState]:

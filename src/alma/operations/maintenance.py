@@ -21,6 +21,7 @@ from alma.model.query import And, Compare
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Name, Operation, Output, Share, operation
+from alma.operations.engines import UNWELL, EngineState, states_of
 from alma.operations.memories import MemoryId, MemoryKept, RestoreMemory
 from alma.sync.reembed import reembed
 
@@ -85,20 +86,33 @@ class Nothing(Input):
 
 
 class Alive(Output):
-    status: str
+    status: str = Field(
+        description="ok, or degraded if an engine beside the store does not answer or has parked records."
+    )
     version: str
     storage: str
     embedding_model: str
+    engines: Sequence[EngineState] | None = Field(
+        None, description="The engines beside the store; only for callers without limits."
+    )
 
 
 @operation("service", Right.READ, example={})
 def health(caller: Caller, request: Nothing) -> Alive:
-    """Check that the store is available, and show the store and the embedding model in use."""
+    """Check that the store is available, and show the store, the embedding model and the engines in use.
+
+    Engines that are down or behind make nothing wrong: the store answers without them.
+    """
     storage = caller.store.storage
     storage.require_in_place()
     storage.count(Heuristic, Scope(project_id=caller.store.project_id), Compare("id", "eq", "-"))
+    engines = None if caller.grant.is_limited else states_of(caller.store.sync.status())
     return Alive(
-        status="ok", version=__version__, storage=type(storage).__name__, embedding_model=caller.store.embedder.model
+        status="degraded" if any(each.state in UNWELL for each in engines or ()) else "ok",
+        version=__version__,
+        storage=type(storage).__name__,
+        embedding_model=caller.store.embedder.model,
+        engines=engines,
     )
 
 

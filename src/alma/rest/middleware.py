@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import time
+from collections.abc import Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
@@ -26,9 +27,19 @@ from alma.rest.options import ServiceOptions
 from alma.rest.responses import HttpError, error_of, error_response
 from alma.serving.connections import address_of
 from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
+from alma.sync.results import EngineStatus
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+_ENGINE_GAUGES = {
+    "lag_seconds": "Age of the oldest change that has not reached an engine.",
+    "pending": "Changes that have not reached an engine.",
+    "parked": "Records that failed too often and wait for alma sync retry-parked.",
+    "verified_timestamp_seconds": "Time of the last verification of an engine.",
+    "issues": "Issues that the last verification of an engine found.",
+}
 
 
 class Metrics:
@@ -48,6 +59,9 @@ class Metrics:
         self._errors = Counter("alma_errors_total", "Error responses by code.", ("code",), registry=on)
         self.running = Gauge("alma_requests_running", "Requests in progress.", registry=on)
         self.streams = Gauge("alma_event_streams", "Open event streams.", registry=on)
+        self._engines = {
+            name: Gauge(f"alma_sync_{name}", said, ("engine",), registry=on) for name, said in _ENGINE_GAUGES.items()
+        }
 
     def answered(self, method: str, route: str, status: int, seconds: float) -> None:
         """Count a response."""
@@ -58,6 +72,18 @@ class Metrics:
     def failed(self, code: str) -> None:
         """Count an error response by its code."""
         self._errors.labels(code).inc()
+
+    def engines(self, found: Sequence[EngineStatus]) -> None:
+        """Set the gauges of the engines beside the store."""
+        for gauge in self._engines.values():
+            gauge.clear()
+        for each in found:
+            self._engines["lag_seconds"].labels(each.engine).set(each.lag_seconds)
+            self._engines["pending"].labels(each.engine).set(each.pending)
+            self._engines["parked"].labels(each.engine).set(each.parked)
+            if each.verified is not None:
+                self._engines["verified_timestamp_seconds"].labels(each.engine).set(each.verified.at.timestamp())
+                self._engines["issues"].labels(each.engine).set(each.verified.issues)
 
     def text(self) -> bytes:
         """All metrics in the Prometheus text format."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -23,6 +24,8 @@ from alma.model.learning import Heuristic
 from alma.model.query import Compare
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Grant
+from alma.operations.base import to_json
+from alma.operations.engines import states_of
 from alma.rest.event_stream import EventStreams
 from alma.rest.idempotency import Idempotency, IdempotentRequest, StoredResponse, request_digest
 from alma.rest.middleware import GRANT, MEDIA_TYPE, REQUEST_ID, ROUTE, VALID, Metrics
@@ -38,6 +41,7 @@ from alma.rest.responses import (
     matches_etag,
 )
 from alma.rest.routes import Route, check_json, coerce, parse_body
+from alma.sync.results import EngineStatus
 
 _log = logging.getLogger("alma.rest")
 
@@ -132,10 +136,10 @@ class Service:
         return json_response({"status": "ok", "version": __version__})
 
     async def ready(self, request: Request) -> Response:
-        """Whether the store is available."""
+        """Whether the store is available, with the state of the engines beside it for callers without limits."""
         request.scope[ROUTE] = "/ready"
         try:
-            await asyncio.wait_for(anyio.to_thread.run_sync(self._check_store, abandon_on_cancel=True), 5)
+            engines = await asyncio.wait_for(anyio.to_thread.run_sync(self._check_store, abandon_on_cancel=True), 5)
         except (ALMAError, TimeoutError) as exc:
             _log.warning("the store is unavailable", extra={"error": str(exc)})
             # Only this error text is shown: it says what an operator has to do and nothing about the server.
@@ -143,17 +147,23 @@ class Service:
             raise HttpError(
                 503, f"the store is unavailable{reason}", "storage_error", headers={"Retry-After": "5"}
             ) from exc
-        return json_response({"status": "ready"})
+        if self.caller(request).grant.is_limited:
+            return json_response({"status": "ready"})
+        shown = [to_json(each) for each in states_of(engines)]
+        return json_response({"status": "ready", "engines": shown})
 
-    def _check_store(self) -> None:
+    def _check_store(self) -> list[EngineStatus]:
         self.alma.storage.require_in_place()
         here = Scope(project_id=self.alma.project_id)
         self.alma.storage.count(Heuristic, here, Compare("id", "eq", "-"))
+        return self.alma.sync.status(ping=False)
 
     async def show_metrics(self, request: Request) -> Response:
         """The metrics; only for keys without limits."""
         request.scope[ROUTE] = "/metrics"
         self.caller(request).require_unlimited("the metrics")
+        with suppress(ALMAError):
+            self.metrics.engines(await anyio.to_thread.run_sync(lambda: self.alma.sync.status(ping=False)))
         return Response(self.metrics.text(), media_type=MEDIA_TYPE)
 
     # ------------------------------------------------------------------ errors

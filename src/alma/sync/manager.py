@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from alma import clock
 from alma.closeable import Closeable
 from alma.errors import ConfigurationError, StorageError, ValidationError
-from alma.model.kinds import kind_named
 from alma.model.record import Record
 from alma.storage.base import Backlog, Mark, StorageBackend, Transaction, checked_storage
 from alma.storage.document import timestamp_of, timestamp_text
@@ -225,6 +224,12 @@ class DataSyncManager(Closeable):
 
     def _repair(self, engine: str, issues: list[ConsistencyIssue]) -> RepairResult:
         projection = self.require(engine)
+        followed = [cls.spec.kind for cls in projection.kinds]
+        for kind in {each.kind for each in issues}.difference(followed):
+            raise ValidationError(
+                "sync", "kind", kind, f"must be one of those that {engine} has: {', '.join(followed)}"
+            )
+        register(self.storage, projection)
         self.storage.write(lambda tx: _mark(tx, issues), BY)
         ran = self._run(projection)
         if ran.problem is not None:
@@ -310,6 +315,7 @@ def _status(tx: Transaction, name: str, projection: Projection | None) -> Engine
     return EngineStatus(
         name,
         projection is not None,
+        name in tx.projections(),
         pending=backlog.pending - backlog.parked,
         parked=backlog.parked,
         parked_error=next(parked, None),
@@ -348,5 +354,4 @@ def _leased(storage: StorageBackend, engine: str, issues: Iterable[ConsistencyIs
 
 def _mark(tx: Transaction, issues: Iterable[ConsistencyIssue]) -> None:
     for (engine, kind), found in groupby(issues, attrgetter("engine", "kind")):
-        kind_named(kind)
         tx.mark_again(engine, kind, [each.record_id for each in found])

@@ -130,10 +130,12 @@ class EngineStatus:
     """An engine as it is now: whether it answers, what waits for it, and its last verification.
 
     One that is registered in the store, but not configured here, has `is_configured` False: nothing carries its marks.
+    One that is configured, but not registered, has `is_registered` False: the first run fills it.
     """
 
     engine: str
     is_configured: bool = True
+    is_registered: bool = True
     problem: str | None = None
     pending: int = 0
     parked: int = 0
@@ -144,10 +146,11 @@ class EngineStatus:
 
     @property
     def state(self) -> str:
-        """One word: ok, behind, rebuilding, parked, degraded, or unused where it is not configured."""
+        """One word: ok, behind, rebuilding, parked, degraded, new before its first run, unused if not configured."""
         conditions = (
             ("unused", not self.is_configured),
             ("degraded", self.problem is not None),
+            ("new", not self.is_registered),
             ("rebuilding", self.rebuilding is not None),
             ("parked", self.parked > 0),
             ("behind", self.pending > 0),

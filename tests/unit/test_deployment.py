@@ -72,7 +72,7 @@ def test_the_configuration_is_one_and_names_the_services(services: Services, mon
     assert settings.redis is not None
     assert settings.redis.projection
     assert settings.postgres.host == "postgres"
-    assert "//qdrant:" in settings.qdrant.url
+    assert "http://qdrant:6333" in settings.qdrant.url
     assert "//neo4j:" in settings.neo4j.uri
     assert "@redis:" in settings.redis.url.reveal()
     # Every password of the configuration is an environment variable of the service that must be set.

@@ -8,7 +8,7 @@ FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_
 # Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check test-fast lint types contracts tests test-neo4j coverage api walks bench bench-latency lock clean
+.PHONY: help run example test check test-fast lint types contracts tests test-neo4j coverage api walks vendor bench bench-latency lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -90,6 +90,9 @@ $(VENV)/.installed-server: $(VENV)/bin/python pyproject.toml requirements/server
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt && $(PROJECT)
 	@touch $@
+
+vendor: $(VENV)/.installed-dev ## fetch the libraries of the dashboard from npm anew
+	$(BIN)/python requirements/vendor.py
 
 lock: $(VENV)/bin/python ## pin the dependencies anew after pyproject.toml changed (LOCK=--upgrade takes the newest versions)
 	$(INSTALL) uv==0.13.8

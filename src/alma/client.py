@@ -31,9 +31,10 @@ from alma.events.emitter import MemoryEvent
 from alma.model.fields import JsonObject
 from alma.operations import operation_named
 from alma.operations.base import Output
-from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved
+from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended
 from alma.operations.maintenance import Stats
 from alma.operations.memories import Context, Hits, MemoryKept, MemoryPage
+from alma.operations.retrieving import Retrieved
 from alma.operations.sessions import SessionOpen
 from alma.retry import Failure, retry, retry_after_seconds
 

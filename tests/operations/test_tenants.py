@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,8 +81,23 @@ def test_no_byte_of_one_tenant_reaches_the_other(memory: ALMA, pair: str) -> Non
     read(spy)
     read(spy, ours.ids, like="network")
     damage(spy, ours.ids)
-    shared = CARRIED if pair == "users of projects" else set()
-    assert [leak for leak in leaks(spy, "Zanzibar") if leak[0] not in shared] == []
+    carries = pair == "users of projects"
+    shared = CARRIED if carries else set()
+    found = [(name, answer) for name, answer in leaks(spy, "Zanzibar") if name not in shared]
+    if carries:
+        found = [each for each in found if "zanzibar" in json.dumps(without_preferences(json.loads(each[1]))).lower()]
+    assert found == []
+
+
+def without_preferences(answer: Any) -> Any:
+    """An answer without its rows of preferences, which go with a user from project to project."""
+    if isinstance(answer, list):
+        return [without_preferences(each) for each in answer]
+    if not isinstance(answer, dict):
+        return answer
+    row = answer.get("row")
+    kinds = (answer.get("kind"), row.get("kind") if isinstance(row, dict) else None)
+    return None if "user_preference" in kinds else {name: without_preferences(each) for name, each in answer.items()}
 
 
 def test_what_belongs_to_a_user_reaches_no_other_user_of_the_same_project_and_agent(memory: ALMA) -> None:
@@ -232,6 +248,9 @@ _PASSING = {
     "retrieval_time_ms",
     "accesses",
     "never_read",
+    "reads",
+    "last_at",
+    "handed_to",
     "most_read",
     "events",
     "checked",

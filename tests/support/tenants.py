@@ -102,6 +102,7 @@ def live(tenant: Tenant) -> None:
         tenant.note(("memory_id", "other_id")[number], made, "memory", "id")
     do("create_memory", content=said("a secret"), is_private=True, agent=agent, **user, **in_session)
     memory = tenant.ids.get("memory_id", "none")
+    do("import_lines", lines=[{"content": said("imported"), "agent": agent, **user}])
     do("update_memory", memory_id=memory, summary=said("locks"), reason=said("shorter"), **user)
     do("relate_memories", from_id=memory, to_id=tenant.ids.get("other_id", "none"), relation="builds_on")
     do("hold_memories", memory_ids=[memory], **(in_session or {"session_id": "none"}))
@@ -186,6 +187,29 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("compare_versions", {"id": memory, "first": 1, "second": 2}),
         ("search_as_of", {"query": f"{word} locks"}),
         ("list_audit", {"limit": 100}),
+        ("whoami", {}),
+        ("list_facets", {}),
+        *(("browse_memories", {"kind": kind}) for kind in _KINDS),
+        *(("browse_memories", {"kind": kind, "words": f"{word} decided form locks"}) for kind in _KINDS),
+        *(("browse_memories", {"kind": "memory", "state": state}) for state in ("deleted", "archived", "forgotten")),
+        ("read_record", {"kind": "memory", "id": memory}),
+        ("read_record", {"kind": "heuristic", "id": heuristic}),
+        ("count_over_time", {**_ALWAYS, "buckets": 4}),
+        ("timeline", {"limit": 100}),
+        ("changes_between", {**_ALWAYS, "limit": 100}),
+        ("lesson_history", {"heuristic_id": heuristic}),
+        ("learning_curve", {**_ALWAYS, "buckets": 4}),
+        ("list_contradictions", {}),
+        ("memory_usage", {"kind": "memory", "id": memory}),
+        ("memory_usage", {"kind": "heuristic", "id": heuristic}),
+        ("review_inbox", {"below_confidence": 1.0, "min_similarity": 0.0}),
+        ("neighbourhood", {"kind": "memory", "id": memory}),
+        ("neighbourhood", {"kind": "heuristic", "id": heuristic}),
+        ("find_nodes", {"words": f"{word} decided form Corporation"}),
+        ("find_connection", {"from_kind": "memory", "from_id": memory, "to_kind": "memory", "to_id": other}),
+        ("retrieve", {"task": f"{word} Test the form", "agent": agent, "as_of": "2100-01-01T00:00:00Z"}),
+        ("list_keys", {}),
+        ("list_backups", {}),
         ("verify_audit", {}),
         ("sync_status", {}),
         ("sync_verify", {}),
@@ -217,6 +241,19 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("create_memory", content="put into a session of another", session_id=session)
     do("end_session", session_id=session, summary="taken over")
     do("update_work_item", item_id=item, status="failed")
+    do("pin_records", kind="memory", ids=[memory])
+    do("pin_records", kind="heuristic", ids=[ids.get("heuristic", "none")])
+    do("correct_record", kind="memory", id=memory, text="taken over")
+    do("correct_record", kind="heuristic", id=ids.get("heuristic", "none"), text="taken over")
+    do("supersede_record", kind="memory", id=memory, text="taken over")
+    do("merge_records", kind="memory", keep_id=memory, merge_ids=[other])
+    do("quarantine_records", kind="memory", ids=[memory])
+    do("reject_records", kind="memory", ids=[memory], archive_ids=[memory])
+    do("allow_records", archive_ids=[memory])
+    do("forget_records", kind="heuristic", ids=[ids.get("heuristic", "none")])
+    do("create_key", name="mallory", rights=["read"])
+    do("revoke_key", key_id=memory)
+    do("create_backup")
     do("forget_learned", kind="heuristic", id=ids.get("heuristic", "none"))
     do("restore_version", id=memory, number=1, reason="taken over")
     do("restore_memory", memory_id=memory)
@@ -240,4 +277,6 @@ def done_by(*tenants: Tenant) -> set[str]:
     return {operation for tenant in tenants for operation, _ in tenant.answers}
 
 
+_ALWAYS = {"since": "2020-01-01T00:00:00Z", "until": "2100-01-01T00:00:00Z"}
+_KINDS = ("memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern", "user_preference")
 EVERY_OPERATION = {operation.name for operation in OPERATIONS}

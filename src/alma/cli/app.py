@@ -148,6 +148,12 @@ ENTRIES = (
     Entry(WORK, "relations", "Relations between memories, and paths between them.", _GROUP),
     Entry(WORK, "graph", "The graph of entities extracted from texts.", _GROUP),
     Entry(WORK, "patterns", "Recurring patterns, insights across projects, and knowledge gaps.", _GROUP),
+    Entry(
+        MEMORIES,
+        "review",
+        "What needs a decision: quarantine, contradictions, near-duplicates, doubtful facts.",
+        _GROUP,
+    ),
     Entry(WORK, "history", "Versions of memories, and what was known at any time.", _GROUP),
     Entry(WORK, "settings", "Settings, for all users and per user.", _GROUP),
     Entry(STORE, "migrate", "Show or update the schema version of a store.", "store:migrate"),
@@ -155,6 +161,7 @@ ENTRIES = (
     Entry(STORE, "export", "Export all or a part of a store as JSON lines.", "transfer:exporting"),
     Entry(STORE, "backup", "Write a consistent backup of a store to a file.", "transfer:backing_up"),
     Entry(STORE, "merge", "Merge one store into another.", "transfer:merging"),
+    Entry(STORE, "store", "Backups beside the store, and imports of texts.", _GROUP),
     Entry(STORE, "reembed", "Move the store to another embedding model, while it is in use.", "store:reembedding"),
     Entry(STORE, "sync", "Keep Qdrant, Neo4j and Redis equal to the store: status, run, verify, repair.", "sync:sync"),
     Entry(STORE, "partition", "Split tables of a PostgreSQL store by time.", "store:partitioning"),
@@ -162,6 +169,7 @@ ENTRIES = (
     Entry(STORE, "health", "Check that the store is available.", _OPERATION),
     Entry(SERVE, "serve", "Run the REST service.", "serving:serving"),
     Entry(SERVE, "mcp", "Run the MCP server.", "serving:mcp"),
+    Entry(SERVE, "whoami", "Show what the caller may do.", _OPERATION),
     Entry(SERVE, "keys", "Create, list and revoke the API keys of the REST service.", "serving:keys"),
 )
 LazyGroup.entries = {entry.name: entry for entry in ENTRIES}

@@ -32,9 +32,18 @@ EVERYDAY = {
     "restore": "restore",
     "purge": "purge",
     "health": "health",
+    "whoami": "whoami",
 }
 # Commands that do more than their operation and replace it.
-COVERED = {"list_audit": "audit list", "verify_audit": "audit verify", "sync_run": "sync run"}
+
+COVERED = {
+    "list_audit": "audit list",
+    "verify_audit": "audit verify",
+    "sync_run": "sync run",
+    "list_keys": "keys list",
+    "create_key": "keys create",
+    "revoke_key": "keys revoke",
+}
 # Positional arguments where they differ from the required ones.
 _FIRST = {
     "delete_user": ("user_id",),

@@ -19,6 +19,7 @@ from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
 from alma.memory.fact_relations import FACTS, forget_judged, restate, supersede
+from alma.memory.rejections import is_rejected
 from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution, checked_by
 from alma.model.learning import Outcome
@@ -281,6 +282,8 @@ class Ingest:
         cls, key = type(ready.record), str(ready.record.key)
         if self._merges and ready.record.spec.embeds:
             tx.hold(duplicate_key(ready.record))
+        if is_rejected(tx, ready.record):
+            raise RefusedError("rejected", f"this {cls.spec.kind} was rejected in review; allow it there to store it")
         stored = tx.lock(cls, [ready.record.key], _EVERYWHERE)
         if not stored:
             known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None

@@ -26,6 +26,7 @@ from alma.learning.heuristics import (
 from alma.learning.lessons import RELATED, StoredLessons
 from alma.learning.planning import LessonMatch, Missing, Neighbours, Plan, Planner, in_lesson
 from alma.learning.strategies import StrategyComparer
+from alma.memory.rejections import is_rejected
 from alma.model.learning import AntiPattern, Belief, Heuristic, Outcome
 from alma.model.vector import Vector
 from alma.storage.transaction import Transaction
@@ -167,8 +168,8 @@ class Commit:
         made = self._compared(self._extractor.heuristic(evidence, belief, self._now))
         if made is not None:
             made = self._with_vector(made, evidence.detailed)
-            self._add(made)
-        return made
+            return self._add(made)
+        return None
 
     def _strengthened(self, rule: Heuristic) -> Heuristic:
         """The rule of the lesson after this outcome, which may also weaken it."""
@@ -246,9 +247,8 @@ class Commit:
         evidence = self._evidence(whole=True)
         made = self._extractor.anti_pattern(evidence, self._alternative(), self._now)
         made = self._with_vector(made, evidence.failures)
-        self._add(made)
         self._retract_alternative(made.pattern)
-        return made
+        return self._add(made)
 
     def _fails_mostly(self) -> bool:
         """Whether the lesson failed often enough for a warning, and fails more often than it succeeds by now.
@@ -307,9 +307,14 @@ class Commit:
             self.positions = (self.neighbours.version, self._planner.index.end(self._tx))
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
-    def _add(self, made: Heuristic | AntiPattern) -> None:
+    def _add(self, made: Made) -> Made | None:
+        """Store what was learned, unless a person rejected it."""
+        if is_rejected(self._tx, made):
+            self._notes.append(f"not stored: this {made.spec.kind} was rejected in review")
+            return None
         self._writes.append(lambda: self._tx.insert(made))
         self.made.append(made)
+        return made
 
     def _revise(self, held: Made, made: Made) -> None:
         self._writes.append(partial(self._tx.revise, held, made))

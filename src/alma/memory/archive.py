@@ -11,6 +11,7 @@ from alma import clock
 from alma.cache.base import CacheBackend
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
 from alma.memory.erasure import Bundle, Compactable, Traces, dependents_of, erase, erase_copies, pack, unpack
+from alma.memory.rejections import forget_rejections
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
 from alma.model.governance import (
@@ -132,6 +133,8 @@ class Archive:
         def bring(tx: Transaction) -> list[Record]:
             taken = [self._taken(tx, each, scope, cls) for each in wanted]
             bundles = [unpack(archived) for archived in taken]
+            rejected = (each.cause is ArchiveCause.REJECTED for each in taken)
+            forget_rejections(tx, [bundle.record for bundle, was in zip(bundles, rejected, strict=True) if was])
             for archived, bundle in zip(taken, bundles, strict=True):
                 _unpack_into(tx, bundle, archived.cause)
             for bundle in bundles:

@@ -248,6 +248,7 @@ class ArchiveCause(StrEnum):
     ARCHIVED = "archived"
     QUARANTINED = "quarantined"
     MERGED = "merged"
+    REJECTED = "rejected"
 
 
 @record(

@@ -8,18 +8,28 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
+from alma.operations.browsing import BROWSING
+from alma.operations.care import CARE
 from alma.operations.corrections import CORRECTIONS
 from alma.operations.engines import SYNC
 from alma.operations.facts import FACTS
 from alma.operations.history import FORGETTING, HISTORY
+from alma.operations.keys import KEYS
 from alma.operations.learning import LEARNING
+from alma.operations.lessons import LESSONS
 from alma.operations.maintenance import MAINTENANCE, STATUS
 from alma.operations.memories import CONTEXT, MEMORIES
 from alma.operations.relations import RELATIONS
+from alma.operations.retrieving import RETRIEVING
+from alma.operations.review import REVIEW
 from alma.operations.sessions import SESSIONS
+from alma.operations.store import STORE
+from alma.operations.surroundings import SURROUNDINGS
+from alma.operations.timeline import TIMELINE
 from alma.operations.workspace import WORKSPACE
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
+    *RETRIEVING,
     *LEARNING,
     *FORGETTING,
     *STATUS,
@@ -33,6 +43,14 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *RELATIONS,
     *HISTORY,
     *SYNC,
+    *BROWSING,
+    *TIMELINE,
+    *LESSONS,
+    *CARE,
+    *REVIEW,
+    *SURROUNDINGS,
+    *KEYS,
+    *STORE,
 )
 
 BY_NAME: Mapping[str, Operation[Any, Any]] = MappingProxyType({each.name: each for each in OPERATIONS})

@@ -12,13 +12,12 @@ from alma.errors import NotFoundError
 from alma.learning.recommendation import Assessed
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
-from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.model.slice import DEFAULT_PROMPT_TOKENS, Dropped, Explanation, MemorySlice
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
+from alma.operations.retrieving import briefly
 from alma.storage.base import StorageBackend
 
 T = TypeVar("T", bound=Record)
@@ -41,87 +40,6 @@ LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"
 Supersedes = Annotated[
     Sequence[Name], Field(max_length=50, description="Ids of the facts this one supersedes, if known.")
 ]
-TopK = Annotated[int, Field(ge=1, le=100)]
-
-
-Lesson = TypeVar("Lesson", Heuristic, AntiPattern)
-# Results are limited to this many outcome ids; get_learned returns all of them.
-_OUTCOMES_NAMED = 20
-
-
-def _briefly(lesson: Lesson) -> Lesson:
-    """A lesson with only its newest outcome ids."""
-    names = ("outcomes_for", "outcomes_against")
-    long = {name: ids[-_OUTCOMES_NAMED:] for name in names if len(ids := getattr(lesson, name, ())) > _OUTCOMES_NAMED}
-    return lesson.replace(**long) if long else lesson
-
-
-class Retrieve(InProject):
-    task: Text = Field(description="The task the agent is about to do, in one or a few sentences.")
-    agent: Name = Field(description="The agent that does the task.")
-    user_id: Name | None = Field(None, description="Whose preferences apply.")
-    top_k: TopK = Field(5, description="The maximum number of memories of each kind.")
-    session_id: Name | None = Field(None, description="The agent's session, to include memories visible only in it.")
-    max_tokens: int = Field(DEFAULT_PROMPT_TOKENS, ge=0, le=100_000, description="The token budget of the prompt.")
-    weak: bool = Field(False, description="Include weakly relevant memories, and show them in the prompt.")
-    explain: bool = Field(False, description="Return the terms of every memory's score.")
-    why_not: Name | None = Field(None, description="The id of a memory: explain at which stage it was dropped.")
-
-
-class Retrieved(Output):
-    prompt: str = Field(description="The memories as text for a language model, within the token budget.")
-    total_items: int
-    heuristics: Sequence[Heuristic] = ()
-    anti_patterns: Sequence[AntiPattern] = ()
-    preferences: Sequence[UserPreference] = ()
-    domain_knowledge: Sequence[DomainKnowledge] = ()
-    outcomes: Sequence[Outcome] = ()
-    memories: Sequence[Memory] = ()
-    instructions: Sequence[Memory] = ()
-    notes: Mapping[str, Sequence[str]] = Field(
-        {}, description="By memory id: by what it was superseded or contradicted, and when."
-    )
-    retrieval_time_ms: float | None = None
-    degraded: str = Field("", description="What was unavailable during retrieval; empty if everything worked.")
-    explanations: Sequence[Explanation] | None = None
-    why_not: Dropped | None = None
-
-    @classmethod
-    def of(cls, found: MemorySlice, request: Retrieve) -> Retrieved:
-        names = ("preferences", "domain_knowledge", "outcomes", "memories")
-        return cls(
-            heuristics=list(map(_briefly, found.heuristics)),
-            anti_patterns=list(map(_briefly, found.anti_patterns)),
-            prompt=found.to_prompt(request.max_tokens),
-            total_items=found.total_items,
-            instructions=found.instructions,
-            notes={key: each.notes for key, each in found.explanations.items() if each.notes},
-            retrieval_time_ms=found.retrieval_time_ms,
-            degraded=found.degraded,
-            explanations=found.explain() if request.explain else None,
-            why_not=found.why_not(request.why_not) if request.why_not else None,
-            **{name: getattr(found, name) for name in names},
-        )
-
-
-@operation("learning", Right.READ, example={"task": "Add an export button to the report page", "agent": "helena"})
-def retrieve(caller: Caller, request: Retrieve) -> Retrieved:
-    """Retrieve the few memories worth knowing before a task.
-
-    The result has the memories by kind and a prompt for a language model. It is empty for a task that resembles nothing
-    stored.
-    """
-    found = caller.memory(request.project_id).retrieve(
-        request.task,
-        caller.agent(request.agent),
-        caller.user(request.user_id),
-        request.top_k,
-        session_id=request.session_id,
-        memories_within=caller.scope(request.project_id),
-        include_shared=caller.grant.agent is None,
-        weak=request.weak,
-    )
-    return Retrieved.of(found, request)
 
 
 class Learn(InProject):
@@ -161,8 +79,8 @@ def learn(caller: Caller, request: Learn) -> LearnedFrom:
     )
     return LearnedFrom(
         outcome=learned.outcome,
-        heuristic=learned.heuristic and _briefly(learned.heuristic),
-        anti_pattern=learned.anti_pattern and _briefly(learned.anti_pattern),
+        heuristic=learned.heuristic and briefly(learned.heuristic),
+        anti_pattern=learned.anti_pattern and briefly(learned.anti_pattern),
         notes=learned.notes,
     )
 
@@ -409,7 +327,6 @@ def get_learned(caller: Caller, request: LearnedId) -> LearnedPage:
 
 
 LEARNING: tuple[Operation[Any, Any], ...] = (
-    retrieve,
     learn,
     not_the_same,
     learn_from_conversation,

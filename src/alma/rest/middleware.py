@@ -28,6 +28,7 @@ from alma.rest.responses import HttpError, error_of, error_response
 from alma.serving.connections import address_of
 from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
 from alma.sync.results import EngineStatus
+from alma.web import PREFIX
 
 MEDIA_TYPE = CONTENT_TYPE_LATEST
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -101,7 +102,7 @@ ROUTE = "alma.route"
 UNKNOWN_ROUTE = "unknown"
 # The status counted for a client that disconnected.
 _HUNG_UP = 499
-_OPEN_PATHS = frozenset({"/health"})
+_OPEN_PATHS = frozenset({"/health", "/"})
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -253,7 +254,7 @@ class _Passage:
         if self._is_preflight():
             await self._answer_preflight()
             return
-        if scope["path"] not in _OPEN_PATHS:
+        if not _is_open(scope["path"]):
             grant = await gate.grant(scope, self._headers)
             gate.check_rate(scope, grant)
             scope[GRANT] = grant
@@ -329,6 +330,11 @@ class _Passage:
                 "Access-Control-Max-Age": "600",
             }
         await Response(status_code=204, headers=headers)(self._scope, self._receive, self._send_guarded)
+
+
+def _is_open(path: str) -> bool:
+    """Whether a path needs no key: the dashboard's own files hold no data, and its page asks for the key."""
+    return path in _OPEN_PATHS or path.startswith(PREFIX)
 
 
 def _address(scope: Scope) -> str:

@@ -29,6 +29,7 @@ from alma.rest.responses import HttpError, json_response
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
 from alma.serving.server import Server, address_of_socket, listen, server_config, throttled_logging
+from alma.web import PREFIX, Asset, asset, index_page
 
 try:
     import httptools  # noqa: F401 - a missing package is reported here
@@ -181,9 +182,31 @@ def _add_pages(app: FastAPI, known: Sequence[Route]) -> None:
         address = f"{request.url.scheme}://{request.url.netloc}"
         return HTMLResponse(docs_page(known, address), headers={"Content-Security-Policy": CONTENT_POLICY})
 
+    app.add_route("/", _dashboard, methods=["GET"])
+    app.add_route(f"{PREFIX}{{path:path}}", _dashboard_file, methods=["GET"])
     app.add_route("/openapi.json", openapi, methods=["GET"])
     app.add_route("/docs", docs, methods=["GET"])
     app.openapi = described  # type: ignore[method-assign]
+
+
+async def _dashboard(request: Request) -> Response:
+    """The page of the dashboard."""
+    request.scope[ROUTE] = "/"
+    return _asset_response(request, index_page(), for_ever=False)
+
+
+async def _dashboard_file(request: Request) -> Response:
+    """A file of the dashboard."""
+    request.scope[ROUTE] = PREFIX
+    found = asset(request.path_params["path"])
+    if found is None:
+        raise HttpError(404, "the dashboard has no such file: reload the page")
+    return _asset_response(request, found[0], for_ever=found[1])
+
+
+def _asset_response(request: Request, found: Asset, *, for_ever: bool) -> Response:
+    status, body, headers = found.response(request.headers, for_ever=for_ever)
+    return Response(body, status, headers)
 
 
 def _add_errors(app: FastAPI, service: Service) -> None:
@@ -274,7 +297,8 @@ def startup_message(address: str, options: ServiceOptions, has_mcp: bool = True)
     lines = [
         f"ALMA serves at {address}   (stop it with Ctrl-C)",
         "",
-        f"  for people   {address}/docs",
+        f"  dashboard    {address}/",
+        f"  reference    {address}/docs",
         f"  OpenAPI      {address}/openapi.json",
     ]
     if has_mcp and options.mcp:

@@ -1,0 +1,145 @@
+"""Operations on the whole store: backups beside it, and imports of lines."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from alma.clock import now
+from alma.errors import ConfigurationError
+from alma.model.memory import Memory
+from alma.operations.access import Caller, Right
+from alma.operations.base import InProject, Input, Name, Operation, Output, Prose, Text, operation
+from alma.operations.memories import Tags
+from alma.paths import make_directory
+from alma.transfer.importing import backup_store
+
+_FOLDER = "backups"
+_HERE = ".alma"
+
+
+class BackUp(Input):
+    pass
+
+
+class BackupShown(Output):
+    name: str
+    path: str | None = Field(None, description="The file, for callers on the machine of the store.")
+    form: str = Field(description="database or export")
+    size_bytes: int
+    written_at: datetime
+
+
+class BackupList(Output):
+    folder: str | None = None
+    backups: Sequence[BackupShown]
+
+
+def _folder(caller: Caller) -> Path:
+    """The folder for backups: beside the file of the store, or in the working directory of this process."""
+    path = getattr(caller.store.storage, "path", None)
+    return (Path(_HERE) if path is None else Path(path).resolve().parent) / _FOLDER
+
+
+@operation("store", Right.ADMIN, takes_long=True, example={})
+def create_backup(caller: Caller, request: BackUp) -> BackupShown:
+    """Write a consistent backup beside the store, while it is in use."""
+    caller.require_unlimited("a backup")
+    folder = _folder(caller)
+    try:
+        make_directory(folder)
+    except OSError as exc:
+        raise ConfigurationError(f"the folder {folder} for backups cannot be made: {exc.strerror}") from exc
+    stamp = f"{now():%Y%m%d-%H%M%S-%f}"
+    is_file = getattr(caller.store.storage, "path", None) is not None
+    target = folder / (f"alma-{stamp}.db" if is_file else f"alma-{stamp}.jsonl.gz")
+    progress = caller.progress or (lambda done, total: None)
+    made = backup_store(caller.store.storage, target, on_progress=progress)
+    return _shown(caller, made.path)
+
+
+@operation("store", Right.ADMIN, idempotent=True, example={})
+def list_backups(caller: Caller, request: BackUp) -> BackupList:
+    """List the backups beside the store, newest first."""
+    caller.require_unlimited("the list of backups")
+    folder = _folder(caller)
+    files = sorted(folder.glob("alma-*"), reverse=True) if folder.is_dir() else []
+    shown = [_shown(caller, path) for path in files if path.is_file() and path.suffix in (".db", ".gz", ".jsonl")]
+    return BackupList(folder=str(folder) if caller.is_local else None, backups=shown)
+
+
+def _shown(caller: Caller, path: Path) -> BackupShown:
+    facts = path.stat()
+    return BackupShown(
+        name=path.name,
+        path=str(path) if caller.is_local else None,
+        form="database" if path.suffix == ".db" else "export",
+        size_bytes=facts.st_size,
+        written_at=datetime.fromtimestamp(facts.st_mtime, UTC),
+    )
+
+
+# ---------------------------------------------------------------------- imports
+
+
+class Line(Input):
+    """A text to import."""
+
+    content: Text
+    title: Prose | None = None
+    memory_type: Name | None = None
+    tags: Tags | None = None
+    agent: Name | None = None
+    user_id: Name | None = None
+
+
+class ImportLines(InProject):
+    lines: Annotated[Sequence[Line], Field(min_length=1, max_length=500)]
+    source: Name = Field("import", description="Where the texts come from; texts of unknown sources are screened.")
+
+
+class LinesImported(Output):
+    stored: int
+    merged: int = Field(description="Lines that were known already.")
+    quarantined: int
+    refused: int
+    reasons: Mapping[str, int] = Field(description="Why lines were quarantined or refused, with their number.")
+
+
+@operation(
+    "store", Right.WRITE, takes_long=True, idempotent=True, example={"lines": [{"content": "We chose PostgreSQL."}]}
+)
+def import_lines(caller: Caller, request: ImportLines) -> LinesImported:
+    """Import texts as memories: redacted, screened and deduplicated as every other text; safe to repeat."""
+    project = caller.project(request.project_id)
+    made = [
+        Memory(
+            project_id=project,
+            user_id=caller.user(line.user_id),
+            source_agent=caller.any_agent(line.agent),
+            content=line.content,
+            title=line.title or "",
+            memory_type=line.memory_type or "note",
+            tags=tuple(line.tags or ()),
+            layer_project=True,
+        )
+        for line in request.lines
+    ]
+    written = caller.store.ingest.save_many(made, caller.by(), request.source)
+    status = Counter(str(each.status) for each in written)
+    put_aside = (each.reason for each in written if str(each.status) in ("quarantined", "refused"))
+    return LinesImported(
+        stored=status["stored"],
+        merged=status["merged"],
+        quarantined=status["quarantined"],
+        refused=status["refused"],
+        reasons=Counter(reason or "no reason given" for reason in put_aside),
+    )
+
+
+STORE: tuple[Operation[Any, Any], ...] = (create_backup, list_backups, import_lines)

@@ -1,0 +1,38 @@
+// What differs between two texts, word by word.
+import { html } from "./html.js";
+
+const words = (text) => String(text ?? "").split(/(\s+)/).filter((each) => each !== "");
+
+/** Runs of words: [kind, text], where kind is same, out or in. Long texts are compared by line. */
+export function differences(before, after) {
+  let [one, other] = [words(before), words(after)];
+  if (one.length * other.length > 400000) [one, other] = [String(before ?? "").split(/(?<=\n)/), String(after ?? "").split(/(?<=\n)/)];
+  if (one.length * other.length > 400000) return [["out", String(before ?? "")], ["in", String(after ?? "")]];
+  const width = other.length + 1;
+  const longest = new Uint16Array((one.length + 1) * width);
+  for (let i = one.length - 1; i >= 0; i--)
+    for (let j = other.length - 1; j >= 0; j--)
+      longest[i * width + j] = one[i] === other[j] ? longest[(i + 1) * width + j + 1] + 1 : Math.max(longest[(i + 1) * width + j], longest[i * width + j + 1]);
+  const runs = [];
+  const add = (kind, text) => (runs.length && runs[runs.length - 1][0] === kind ? (runs[runs.length - 1][1] += text) : runs.push([kind, text]));
+  let [i, j] = [0, 0];
+  while (i < one.length || j < other.length) {
+    if (i < one.length && j < other.length && one[i] === other[j]) add("same", (j++, one[i++]));
+    else if (j < other.length && (i === one.length || longest[i * width + j + 1] > longest[(i + 1) * width + j])) add("in", other[j++]);
+    else add("out", one[i++]);
+  }
+  return runs;
+}
+
+const shown = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+
+export const Diff = ({ before, after }) => html`<span class="text">${differences(shown(before), shown(after)).map(([kind, text], i) =>
+  kind === "same" ? html`<span key=${i}>${text}</span>` : kind === "in" ? html`<ins key=${i}>${text}</ins>` : html`<del key=${i}>${text}</del>`)}</span>`;
+
+const HIDDEN = new Set(["updated_at", "last_validated", "last_seen", "last_verified", "outcomes_for", "outcomes_against"]);
+
+/** The changed fields of a record, except for those that change with every write. */
+export const Changes = ({ changes }) => {
+  const told = changes.filter((each) => !HIDDEN.has(each.field));
+  return html`<dl class="facts small">${(told.length ? told : changes).map((each) => html`<dt key=${each.field}>${each.field.replaceAll("_", " ")}</dt><dd><${Diff} before=${each.before} after=${each.after} /></dd>`)}</dl>`;
+};

@@ -1,0 +1,1 @@
+"""The dashboard: its files, and what a browser makes of them."""

@@ -11,8 +11,9 @@ from alma.model.fields import JsonObject
 from alma.model.memory import Memory
 from alma.operations.base import to_json
 from alma.operations.corrections import Corrected, OneForgotten
-from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended, Retrieved
+from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended
 from alma.operations.memories import Hits, MemoryKept
+from alma.operations.retrieving import Retrieved
 from alma.text.excerpt import Excerpts
 
 DETAILS = "details"

@@ -59,6 +59,7 @@ coverage: $(VENV)/.installed-dev ## run all tests, measure which lines they run,
 
 api: $(VENV)/.installed-dev ## accept the public API as it is now; commit what changes
 	$(BIN)/python -m tests.readme.public_api
+	$(BIN)/python clients/typescript/generate.py
 
 walks: $(VENV)/.installed-dev ## print every function that one retrieve and one learn call
 	$(BIN)/python -m pytest -q --capture=no tests/walks

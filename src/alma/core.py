@@ -56,6 +56,7 @@ from alma.sync.manager import DataSyncManager
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
+    from alma.graph.walks import MemoryGraph
     from alma.llm.base import LanguageModel
     from alma.sync.coordinator import TransactionCoordinator
     from alma.sync.options import RelayOptions
@@ -96,6 +97,7 @@ class ALMA(Closeable):
         llm: LanguageModel | None = None,
         projections: Iterable[Projection] = (),
         relay: RelayOptions | None = None,
+        graph: MemoryGraph | None = None,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -124,6 +126,7 @@ class ALMA(Closeable):
         self._expiry: Expiry | None = None
         self._is_borrowed = False
         self.sync = DataSyncManager(storage, projections, relay)
+        self.graph = graph
 
     @cached_property
     def journal(self) -> Journal:
@@ -169,7 +172,7 @@ class ALMA(Closeable):
     @cached_property
     def relationships(self) -> Relationships:
         """The relationships of general memories, and paths between them."""
-        return Relationships(self.storage, self.screen, self.ingest.facts.detected)
+        return Relationships(self.storage, self.screen, self.ingest.facts.detected, self.graph)
 
     @cached_property
     def facts(self) -> FactRelations:
@@ -184,7 +187,7 @@ class ALMA(Closeable):
     @cached_property
     def patterns(self) -> Patterns:
         """Recurring patterns of this project and similar ones."""
-        return Patterns(self.storage, self.embedder, self.writer)
+        return Patterns(self.storage, self.embedder, self.writer, self.graph)
 
     @cached_property
     def gaps(self) -> ContextGaps:
@@ -268,6 +271,7 @@ class ALMA(Closeable):
             llm=parts.llm,
             projections=parts.projections,
             relay=parts.relay,
+            graph=parts.graph,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -299,6 +303,8 @@ class ALMA(Closeable):
             return
         self.stop_expiry()
         self.sync.close()
+        if self.graph is not None:
+            self.graph.close()
         if "journal" in self.__dict__:
             self.journal.close()
         self.ingest.close()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from alma.bootstrap.engines import memory_graph_of, vector_index_of
 from alma.bootstrap.engines import open_projections as open_projections
-from alma.bootstrap.engines import require_graph, vector_index_of
 from alma.bootstrap.providers import (
     construct,
     embedding_options,
@@ -44,6 +44,7 @@ from alma.paths import expand_home
 if TYPE_CHECKING:
     from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
+    from alma.graph.walks import MemoryGraph
     from alma.judge.base import Judge
     from alma.learning.protocols import LearningProtocol
     from alma.llm.base import LanguageModel
@@ -74,6 +75,7 @@ class Parts:
     judge: Judge | None = None
     projections: Sequence[Projection] = ()
     relay: RelayOptions | None = None
+    graph: MemoryGraph | None = None
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -179,7 +181,7 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
     embedder = _embedder_of(settings)
     storage = _storage_of(settings, embedder, place)
     try:
-        require_graph(settings)
+        graph = memory_graph_of(settings)
         engine = _engine_of(settings, storage, embedder)
         projections = open_projections(settings, storage, embedder)
         protocol = LearningProtocol(
@@ -207,6 +209,7 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         judge=judge,
         projections=projections,
         relay=RelayOptions(**settings.sync.model_dump()),
+        graph=graph,
     )
 
 

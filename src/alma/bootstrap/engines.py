@@ -14,9 +14,13 @@ from alma.errors import ConfigurationError
 if TYPE_CHECKING:
     from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
+    from alma.graph.walks import MemoryGraph
     from alma.storage.base import StorageBackend
     from alma.sync.projection import Projection
     from alma.vectors.base import VectorIndex
+
+
+_READ_SECONDS = 2.0
 
 
 class _Engine(NamedTuple):
@@ -85,7 +89,15 @@ def vector_index_of(settings: Settings, storage: StorageBackend, embedder: Embed
     return made
 
 
-def require_graph(settings: Settings) -> None:
-    """Raise ConfigurationError if the graph is in a server that is not configured."""
-    if settings.graph == "neo4j" and settings.neo4j is None:
+def memory_graph_of(settings: Settings) -> MemoryGraph | None:
+    """The server on which relationships are walked, if that is not the store; nothing is connected here."""
+    if settings.graph != "neo4j":
+        return None
+    if settings.neo4j is None:
         raise ConfigurationError("graph is neo4j, but neo4j.uri is missing; add it")
+    options = settings.neo4j.model_dump(exclude_none=True)
+    # A reader does not wait for as long as the relay does.
+    options["timeout_seconds"] = min(options["timeout_seconds"], _READ_SECONDS)
+    cls = import_module("alma.graph.neo4j_walks").Neo4jWalks
+    made: MemoryGraph = construct(cls, "the neo4j graph", options)
+    return made

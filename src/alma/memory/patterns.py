@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from alma import clock
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
+from alma.graph.walks import MemoryGraph
 from alma.memory.mining import Facts, Mined, mine
 from alma.memory.repository import Writer
+from alma.memory.walking import related_among
 from alma.model.common import checked_name, checked_names, checked_whole
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
@@ -26,6 +28,7 @@ from alma.text.tokens import query_terms
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500
 _MAX_SIMILAR = 100
+_RELEVANT = (Relation.RESOLVES, Relation.SUPERSEDES, Relation.CONTRADICTS)
 _MINED = "mined"
 # Fields that are not part of the content of a pattern.
 _BOOKKEEPING = ("created_at", "updated_at", "embedding")
@@ -70,13 +73,18 @@ class Patterns:
     """The patterns of projects. Mining is deterministic and writes only what changed."""
 
     def __init__(
-        self, storage: StorageBackend, embedder: EmbeddingProvider | None = None, writer: Writer | None = None
+        self,
+        storage: StorageBackend,
+        embedder: EmbeddingProvider | None = None,
+        writer: Writer | None = None,
+        graph: MemoryGraph | None = None,
     ) -> None:
         self._storage = checked_storage("patterns", storage)
         if embedder is not None:
             join_space(storage, embedder)
         self._embedder = embedder
         self._writer: Writer = storage if writer is None else writer
+        self._graph = graph
 
     # ------------------------------------------------------------------ mining
 
@@ -91,7 +99,8 @@ class Patterns:
         where = And(alive(clock.now()), Compare("is_private", "eq", False))
         memories = list(self._storage.iterate(Memory, scope, where))
         mined = {
-            each.id: each for each in self._named(project_id, mine(memories, self._facts(memories), min_occurrences))
+            each.id: each
+            for each in self._named(project_id, mine(memories, _facts(self._relevant_edges(memories)), min_occurrences))
         }
         known = {each.id: each for each in self._storage.find(ProjectPattern, scope)}
         created = [key for key in mined if key not in known]
@@ -134,28 +143,24 @@ class Patterns:
                 last_used_at=each.last_used_at,
             )
 
-    def _facts(self, memories: Sequence[Memory]) -> Facts:
-        """What relationships say about these memories."""
-        solutions: dict[str, set[str]] = defaultdict(set)
-        flawed: set[str] = set()
-        for edge in self._relevant_edges(memories):
-            if edge.relationship_type == Relation.RESOLVES:
-                solutions[edge.to_memory_id].add(edge.from_memory_id)
-            else:
-                flawed.add(edge.to_memory_id)
-                if edge.relationship_type == Relation.CONTRADICTS:
-                    flawed.add(edge.from_memory_id)
-        return Facts({key: frozenset(found) for key, found in solutions.items()}, frozenset(flawed))
-
     def _relevant_edges(self, memories: Sequence[Memory]) -> Iterator[MemoryRelationship]:
         """Relationships among these memories that resolve, supersede or contradict."""
         ids = {memory.id for memory in memories}
-        wanted = In("relationship_type", [Relation.RESOLVES, Relation.SUPERSEDES, Relation.CONTRADICTS])
+        wanted = In("relationship_type", _RELEVANT)
         ordered = sorted(ids)
         for start in range(0, len(ordered), _CHUNK):
             chunk = In("to_memory_id", ordered[start : start + _CHUNK])
             found = self._storage.find(MemoryRelationship, _EVERYWHERE, And(wanted, chunk))
             yield from (edge for edge in found if edge.from_memory_id in ids)
+
+    def _edges_of_user(self, user_id: str, memories: Sequence[Memory]) -> Iterable[MemoryRelationship]:
+        """The same for memories of one user, in one query of a graph server that has caught up."""
+        with self._storage.snapshot() as tx:
+            found = related_among(tx, self._graph, user_id, _RELEVANT)
+        if found is None:
+            return self._relevant_edges(memories)
+        ids = {memory.id for memory in memories}
+        return [edge for edge in found if {edge.from_memory_id, edge.to_memory_id} <= ids]
 
     # ------------------------------------------------------------------ across projects
 
@@ -217,7 +222,8 @@ class Patterns:
         ]
         projects = {memory.id: memory.project_id or "" for memory in memories}
         insights = []
-        for each in mine(memories, self._facts(memories), min_occurrences=min_projects):
+        facts = _facts(self._edges_of_user(user_id, memories))
+        for each in mine(memories, facts, min_occurrences=min_projects):
             shown: dict[str, list[str]] = defaultdict(list)
             for memory_id in each.memory_ids:
                 shown[projects[memory_id]].append(memory_id)
@@ -249,6 +255,20 @@ class Patterns:
             return {}
         wanted = self._embedder.encode(text)
         return dict(self._storage.nearest_ids(ProjectPattern, wanted, _EVERYWHERE, where, _MAX_SIMILAR))
+
+
+def _facts(edges: Iterable[MemoryRelationship]) -> Facts:
+    """What relationships say about memories."""
+    solutions: dict[str, set[str]] = defaultdict(set)
+    flawed: set[str] = set()
+    for edge in edges:
+        if edge.relationship_type == Relation.RESOLVES:
+            solutions[edge.to_memory_id].add(edge.from_memory_id)
+        else:
+            flawed.add(edge.to_memory_id)
+            if edge.relationship_type == Relation.CONTRADICTS:
+                flawed.add(edge.from_memory_id)
+    return Facts({key: frozenset(found) for key, found in solutions.items()}, frozenset(flawed))
 
 
 def _similar(record: ProjectPattern, text: str, cosine: float) -> SimilarPattern:

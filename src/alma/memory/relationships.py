@@ -8,10 +8,12 @@ from dataclasses import dataclass
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
+from alma.graph.walks import Along, MemoryGraph
 from alma.memory.path_search import Graph, Path
 from alma.memory.relation_detection import LOOSE, DetectedRelation, Detector, Evidence, combined
 from alma.memory.tuning import DETECTION
 from alma.memory.updates import Screen, without_secrets
+from alma.memory.walking import Walks
 from alma.model.common import checked_name, checked_names, checked_whole
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
@@ -29,7 +31,7 @@ from alma.model.relations import (
 )
 from alma.model.scope import Scope, visible
 from alma.storage.base import Direction, StorageBackend, Transaction, checked_storage
-from alma.storage.traversal import DEEPEST
+from alma.storage.traversal import DEEPEST, checked_depth, checked_direction
 
 _EVERYWHERE = Scope.everywhere()
 _OPPOSITE: Mapping[Direction, Direction] = {"out": "in", "in": "out", "both": "both"}
@@ -73,7 +75,7 @@ class Relationships:
 
     Nothing outside the scope is read, related or traversed; deleted, archived and expired memories and private memories
     of other users are invisible. The viewer is `by.user_id`, else the user of the scope. `judged` adds relationships
-    that a judge finds to the detected ones.
+    that a judge finds to the detected ones. A `graph` server proposes what walks of several steps reach.
     """
 
     def __init__(
@@ -81,11 +83,13 @@ class Relationships:
         storage: StorageBackend,
         screen: Screen = without_secrets,
         judged: Callable[[Memory], Sequence[DetectedRelation]] | None = None,
+        graph: MemoryGraph | None = None,
     ) -> None:
         self._storage = checked_storage("relationships", storage)
         self._screen = screen
         self._detector = Detector(storage)
         self._judged = judged
+        self._walks = Walks(graph)
 
     # ------------------------------------------------------------------ stating
 
@@ -207,7 +211,7 @@ class Relationships:
             along = _along(None if wanted is None else {stored_relation(name) for name in wanted}, min_strength)
             edges = [
                 (seen_from(edge, memory_id), edge)
-                for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along))
+                for edge in tx.find(MemoryRelationship, _EVERYWHERE, And(ends, along.predicate))
             ]
             chosen = [(seen_as, edge) for seen_as, edge in edges if wanted is None or seen_as[0] in wanted]
             visible_ones = _visible_by_id(tx, {other for (_, other), _ in chosen}, scope, shown)
@@ -229,12 +233,14 @@ class Relationships:
         """The memories reachable over up to `max_depth` relationships, nearest first."""
         checked_whole("neighbours", "limit", limit, 1, _MAX_NODES)
         along, turned = _wanted(relations, direction, min_strength)
+        way, depth = checked_direction(turned), checked_depth(max_depth)
         shown = _shown(scope, by)
+        proposed = self._walks.proposed(memory_id, scope, along, way, depth, limit)
         with self._storage.snapshot() as tx:
             _required(tx, memory_id, scope, shown)
-            reached = tx.reachable([memory_id], scope, shown, along, turned, max_depth, limit)
+            reached = self._walks.reachable(tx, memory_id, scope, shown, along, way, depth, limit, proposed)
             depths = {memory_id: 0, **{each.id: each.depth for each in reached}}
-            graph = Graph(_edges_among(tx, list(depths), along), turned)
+            graph = Graph(_edges_among(tx, list(depths), along), way)
             visible_ones = _visible_by_id(tx, {each.id for each in reached}, scope, shown)
         found: list[Neighbour] = []
         for each in reached:
@@ -258,19 +264,20 @@ class Relationships:
         """The simple paths from one memory to another, shortest first."""
         checked_whole("paths", "limit", limit, 1, _MAX_PATHS)
         along, turned = _wanted(relations, direction, min_strength)
+        way, depth = checked_direction(turned), checked_depth(max_depth)
         shown = _shown(scope, by)
+        ends = [(from_id, way), (to_id, _OPPOSITE[way])]
+        proposed = [self._walks.proposed(start, scope, along, to, depth, _MAX_NODES) for start, to in ends]
         with self._storage.snapshot() as tx:
             for each in (from_id, to_id):
                 _required(tx, each, scope, shown)
             there, back = (
-                {
-                    start: 0,
-                    **{r.id: r.depth for r in tx.reachable([start], scope, shown, along, way, max_depth, _MAX_NODES)},
-                }
-                for start, way in ((from_id, turned), (to_id, _OPPOSITE[turned]))
+                {start: 0, **{each.id: each.depth for each in reached}}
+                for (start, to), some in zip(ends, proposed, strict=True)
+                for reached in [self._walks.reachable(tx, start, scope, shown, along, to, depth, _MAX_NODES, some)]
             )
             between = [each for each in there if each in back and there[each] + back[each] <= max_depth]
-            graph = Graph(_edges_among(tx, between, along), turned)
+            graph = Graph(_edges_among(tx, between, along), way)
         return graph.paths(from_id, to_id, {each: back[each] for each in between}, max_depth, limit)
 
     def _require_both(self, tx: Transaction, ends: Ends, scope: Scope, by: Attribution) -> None:
@@ -395,20 +402,17 @@ def _visible_by_id(tx: Transaction, ids: set[str], scope: Scope, shown: Predicat
     return {memory.id: memory for memory in tx.find(Memory, scope, And(In("id", sorted(ids)), shown))}
 
 
-def _along(stored: Iterable[str] | None, min_strength: float) -> Predicate:
-    parts: list[Predicate] = [] if stored is None else [In("relationship_type", sorted(stored))]
+def _along(stored: Iterable[str] | None, min_strength: float) -> Along:
     if isinstance(min_strength, bool) or not isinstance(min_strength, int | float) or not 0 <= min_strength <= 1:
         raise ValidationError("traversal", "min_strength", min_strength, "must be a number between 0 and 1")
-    if min_strength > 0:
-        parts.append(Compare("strength", "ge", min_strength))
-    return And(*parts)
+    return Along(None if stored is None else frozenset(stored), float(min_strength))
 
 
 def _names(relations: Iterable[str]) -> list[str]:
     return checked_names("relationship", "relations", relations)
 
 
-def _wanted(relations: Iterable[str] | None, direction: Direction, min_strength: float) -> tuple[Predicate, Direction]:
+def _wanted(relations: Iterable[str] | None, direction: Direction, min_strength: float) -> tuple[Along, Direction]:
     """The stored relations to follow, and in which direction."""
     if relations is None:
         return _along(None, min_strength), direction
@@ -421,6 +425,6 @@ def _wanted(relations: Iterable[str] | None, direction: Direction, min_strength:
     return _along({stored_relation(name) for name in wanted}, min_strength), way
 
 
-def _edges_among(tx: Transaction, ids: Sequence[str], along: Predicate) -> list[MemoryRelationship]:
-    inside = And(In("from_memory_id", ids), In("to_memory_id", ids), along)
+def _edges_among(tx: Transaction, ids: Sequence[str], along: Along) -> list[MemoryRelationship]:
+    inside = And(In("from_memory_id", ids), In("to_memory_id", ids), along.predicate)
     return tx.find(MemoryRelationship, _EVERYWHERE, inside) if ids else []

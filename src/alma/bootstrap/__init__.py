@@ -42,6 +42,7 @@ from alma.errors import ConfigurationError, MissingDependencyError
 from alma.paths import expand_home
 
 if TYPE_CHECKING:
+    from alma.cache.base import CacheBackend
     from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
     from alma.graph.walks import MemoryGraph
@@ -178,11 +179,12 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
 
     llm, redactor = language_model_of(settings), _redactor_of(settings)
     judge = judge_of(settings, llm, redactor)
-    embedder = _embedder_of(settings)
+    cache = _cache_of(settings, redactor)
+    embedder = _embedder_of(settings, cache)
     storage = _storage_of(settings, embedder, place)
     try:
         graph = memory_graph_of(settings)
-        engine = _engine_of(settings, storage, embedder)
+        engine = _engine_of(settings, storage, embedder, cache)
         projections = open_projections(settings, storage, embedder)
         protocol = LearningProtocol(
             storage,
@@ -225,10 +227,11 @@ def _redactor_of(settings: Settings) -> Redactor | None:
     return SecretRedactor(rules) if rules else DEFAULT_REDACTOR
 
 
-def _embedder_of(settings: Settings) -> EmbeddingProvider:
+def _embedder_of(settings: Settings, cache: CacheBackend | None = None) -> EmbeddingProvider:
     provider = settings.embedding_provider
+    shared = getattr(cache, "shared", None)
     try:
-        embedder = create_embedder(provider, **embedding_options(settings, provider))
+        embedder = create_embedder(provider, shared=shared, **embedding_options(settings, provider))
     except MissingDependencyError:
         raise
     except ConfigurationError as exc:
@@ -265,9 +268,8 @@ def _durability(settings: Settings, place: str | os.PathLike[str]) -> dict[str, 
     return {"durability": settings.durability} if is_sqlite(place) else {}
 
 
-def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> RetrievalEngine:
-    from alma.retrieval.engine import RetrievalEngine
-    from alma.retrieval.scoring import ScoringWeights
+def _cache_of(settings: Settings, redactor: Redactor | None) -> CacheBackend:
+    from alma.redaction.redactor import masking
 
     chosen = settings.retrieval
     options: dict[str, Any] = {}
@@ -276,8 +278,19 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
             raise ConfigurationError("retrieval.cache is redis, but redis.url is missing; add it")
         ttls = {"query_results": chosen.cache_ttl_seconds, **settings.redis.ttl_seconds}
         options = {"url": settings.redis.url.reveal(), "prefix": settings.redis.prefix, "ttl_seconds": ttls}
+        options["mask"] = masking(redactor)
     elif chosen.cache == "memory":
         options = {"max_entries": chosen.max_cache_entries}
+    return create_cache(chosen.cache, **options)
+
+
+def _engine_of(
+    settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider, cache: CacheBackend
+) -> RetrievalEngine:
+    from alma.retrieval.engine import RetrievalEngine
+    from alma.retrieval.scoring import ScoringWeights
+
+    chosen = settings.retrieval
     return RetrievalEngine(
         storage,
         embedder,
@@ -285,6 +298,8 @@ def _engine_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingP
         scoring_weights=construct(ScoringWeights, "retrieval.scoring_weights", chosen.scoring_weights.model_dump()),
         recency_half_life_days=chosen.recency_half_life_days,
         min_score_threshold=chosen.min_score_threshold,
-        cache=create_cache(chosen.cache, **options),
+        cache=cache,
+        searches=getattr(cache, "searches", None),
+        activity=getattr(cache, "activity", None),
         vector_index=vector_index_of(settings, storage, embedder),
     )

@@ -67,13 +67,20 @@ _LANGUAGE_MODELS = {
 }
 
 
-def create_embedder(provider: str, cache_size: int | None = None, **options: Any) -> EmbeddingProvider:
+def create_embedder(
+    provider: str,
+    cache_size: int | None = None,
+    shared: Callable[[EmbeddingProvider], EmbeddingProvider] | None = None,
+    **options: Any,
+) -> EmbeddingProvider:
     """The embedding provider with this name: local, openai, azure or mock; `options` are its constructor's.
 
     API keys and the Azure endpoint default to environment variables. An LRU cache keeps the vectors of the last
-    10,000 texts unless `cache_size` says otherwise; 0 turns it off.
+    10,000 texts unless `cache_size` says otherwise; 0 turns it off. `shared` adds a cache of several processes to it.
     """
     embedder: EmbeddingProvider = _create(_EMBEDDERS, provider, "embedding provider", f"{provider} embeddings", options)
+    if shared is not None:
+        embedder = shared(embedder)
     if cache_size == 0:
         return embedder
     from alma.embeddings.cached import DEFAULT_CACHE_SIZE, CachedEmbedder

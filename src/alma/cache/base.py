@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
+from alma.model.memory import Memory
 from alma.model.slice import Dropped, MemorySlice
 
 
@@ -45,6 +47,34 @@ class CacheBackend(Protocol):
         ...
 
     def stats(self) -> CacheStats: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search that was answered: by which call, of whom, and what it found in how many milliseconds.
+
+    `key` names the request with all that its answer depends on; it is empty where the answer is not cached. `layers`
+    are those that the router chose, each with its reason, and `scope` what it knew besides the query.
+    """
+
+    query: str
+    call: str
+    user_id: str | None
+    found: Sequence[Memory]
+    milliseconds: float
+    key: str = ""
+    layers: Mapping[str, str] | None = None
+    scope: Sequence[str | None] = ()
+
+
+class Activity:
+    """What other programs are told of searches and repositories; this one tells nothing."""
+
+    def searched(self, search: Searched) -> None:
+        """Tell that a search was answered."""
+
+    def saw_repository(self, project_id: str, status: Mapping[str, Any]) -> None:
+        """Tell the Git status of a project's working directory."""
 
 
 class NullCache:

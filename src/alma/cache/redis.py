@@ -9,16 +9,33 @@ from collections.abc import Callable, Mapping
 
 from alma.cache.base import CacheStats
 from alma.cache.document import from_json, to_json
-from alma.cache.keys import QUERY, SEARCH, Keyspace, Pattern, hashed
+from alma.cache.keys import (
+    EMBEDDING,
+    EMBEDDING_BATCH,
+    POPULAR,
+    QUERY,
+    ROUTER_DECISION,
+    SEARCH,
+    SEARCH_HISTORY,
+    Keyspace,
+    Pattern,
+    hashed,
+)
+from alma.cache.redis_activity import RedisActivity
+from alma.cache.redis_embeddings import RedisEmbedder
 from alma.cache.redis_server import RedisServer
 from alma.closeable import Closeable
+from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
 from alma.model.secret import Secret
 from alma.model.slice import MemorySlice
+from alma.redaction.redactor import DEFAULT_REDACTOR, masking
 
 _log = logging.getLogger("alma.cache.redis")
 
 _LONGEST_TTL_SECONDS = 30 * 86_400
+_MASK = masking(DEFAULT_REDACTOR)
+_FROM_TEXTS = (QUERY, SEARCH, SEARCH_HISTORY, POPULAR, EMBEDDING, EMBEDDING_BATCH, ROUTER_DECISION)
 
 
 class RedisResults:
@@ -62,7 +79,9 @@ class RedisCache(RedisResults, Closeable):
 
     A slice is found again by every process that sees the same generation. Those of a PostgreSQL store do; each process
     has its own generations of an SQLite store, so there the server only keeps what does not fit into the process.
-    `searches` keeps the results of memory search in the same way, and `clear` clears both.
+    `searches` keeps the results of memory search in the same way, `shared` the vectors of a provider, and `activity`
+    tells other programs what is searched; `mask` removes secrets from queries before. `clear` removes everything of it
+    that was made from texts.
 
     Whatever goes wrong with the server is a miss and a line in the log, never an error, and for `retry_after_seconds`
     nothing more is asked of it. `prefix` stands before every key: stores that must not know each other, such as a
@@ -78,6 +97,7 @@ class RedisCache(RedisResults, Closeable):
         timeout_seconds: float = 0.25,
         retry_after_seconds: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
+        mask: Callable[[str], str] = _MASK,
     ) -> None:
         keys = Keyspace(prefix, ttl_seconds or {})
         self.server = RedisServer(
@@ -90,9 +110,14 @@ class RedisCache(RedisResults, Closeable):
         # The engine has a time to live of its own for what it retrieves.
         super().__init__(self.server, QUERY, keys.ttl_seconds.get(QUERY.ttl, _LONGEST_TTL_SECONDS))
         self.searches = RedisResults(self.server, SEARCH, keys.ttl(SEARCH))
+        self.activity = RedisActivity(self.server, mask)
+
+    def shared(self, embedder: EmbeddingProvider) -> EmbeddingProvider:
+        """The provider with its vectors kept on the server."""
+        return RedisEmbedder(embedder, self.server)
 
     def clear(self) -> None:
-        self.server.forget(QUERY, SEARCH)
+        self.server.forget(*_FROM_TEXTS)
 
     def close(self) -> None:
         """Release the connections."""

@@ -272,6 +272,8 @@ class Journal(MemoryRepository):
             raise ValidationError("get_context", "git", git, "must be a GitContext, as read_git_context gives one")
         if git is None and directory is not None:
             git = read_git_context(directory)
+            if git is not None and scope.project_id is not None:
+                self._retrieval.activity.saw_repository(scope.project_id, git.to_json())
         found = self._context.read(
             scope, by, activity, files, git_branch or (git.branch if git is not None else None), max_tokens, git
         )

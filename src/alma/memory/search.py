@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from alma import clock
+from alma.cache.base import Searched
 from alma.errors import ValidationError
 from alma.memory.filters import MemoryFilter, checked_filter, viewer, visible_in_session
 from alma.memory.layers import LayerPlan, route_layers
@@ -127,9 +128,29 @@ def search(
         min_similarity=checked_cosine(min_similarity),
         narrowed=wanted.narrows,
         now=now,
+        key=repr((query, scope, viewer(scope, by), by.session_id, wanted, mode, min_similarity, limit)),
     )
+    _tell(retrieval, query, found, scope, by, mode, plan)
     hits = tuple(Found(memory, found.explanation_of(memory.id)) for memory in found.memories)
     return SearchResult(hits, query, mode, found.degraded, plan, found)
+
+
+def _tell(
+    retrieval: RetrievalEngine,
+    query: str,
+    found: MemorySlice,
+    scope: Scope,
+    by: Attribution,
+    mode: Mode,
+    plan: LayerPlan | None,
+) -> None:
+    """Tell other programs of a search."""
+    user_id = viewer(scope, by)
+    layers = None if plan is None else {layer.value: reason for layer, reason in plan.reasons.items()}
+    known = (user_id, scope.project_id, by.session_id or scope.session_id)
+    milliseconds = found.retrieval_time_ms or 0.0
+    told = Searched(query, f"search {mode}", user_id, found.memories, milliseconds, layers=layers, scope=known)
+    retrieval.activity.searched(told)
 
 
 def _global_of_user(scope: Scope, by: Attribution, fulfilling: Predicate) -> list[tuple[Scope, Predicate]]:

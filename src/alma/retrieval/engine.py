@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from alma import clock
-from alma.cache.base import CacheBackend, NullCache, dropped_unknown
+from alma.cache.base import Activity, CacheBackend, NullCache, Searched, dropped_unknown
 from alma.cache.local import RetrievalCache
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import (
@@ -41,7 +41,7 @@ from alma.retrieval.relevance import Query, default_relevance
 from alma.retrieval.router import RetrievalRequest, SearchRequest, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, Scorer, ScoringWeights
 from alma.retrieval.simple_search import Mode, newest_memories, search_by_meaning, search_by_words
-from alma.retrieval.supersession import holds
+from alma.retrieval.supersession import holds, next_change
 from alma.retrieval.time_filters import apply_time, propose_of_time, time_filter
 from alma.retrieval.tuning import TUNING
 from alma.retrieval.writing import join_space
@@ -89,6 +89,8 @@ class RetrievalEngine:
         memory_weights: ScoringWeights = MEMORY_WEIGHTS,
         vector_index: VectorIndex | None = None,
         cache: CacheBackend | None = None,
+        searches: CacheBackend | None = None,
+        activity: Activity | None = None,
     ) -> None:
         self.storage = checked_storage("retrieval", storage)
         self.embedder = join_space(storage, _provider(embedding_provider))
@@ -106,6 +108,8 @@ class RetrievalEngine:
             "retrieval", "cache", cache, CacheBackend, 'a cache, as create_cache("memory") makes one'
         )
         self._ttl_seconds = _positive("cache_ttl_seconds", cache_ttl_seconds)
+        self.searches = NullCache() if searches is None else searches
+        self.activity = Activity() if activity is None else activity
         index = _index_for(storage) if vector_index is None else vector_index
         self.index = checked_part(
             "retrieval", "vector_index", index, VectorIndex, "a vector index, with search and close"
@@ -152,13 +156,21 @@ class RetrievalEngine:
         key = self._cache_key(request)
         cached = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
         if cached is not None and _still_valid(cached):
-            reasons = self._cached_reasons(cached, request)
-            return replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
+            reasons = self._cached_reasons(cached, request, router.route(request))
+            cached = replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
+            return self._told(request, key, cached)
         found, generation, changes_at = self._find(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
             seconds = math.inf if changes_at is None else (changes_at - request.now).total_seconds()
             self.cache.put(key, generation, found, min(self._ttl_seconds, seconds))
-        return replace(found, retrieval_time_ms=_since(started))
+        return self._told(request, key, replace(found, retrieval_time_ms=_since(started)))
+
+    def _told(self, request: RetrievalRequest, key: str, found: MemorySlice) -> MemorySlice:
+        """The slice, after other programs were told of it."""
+        milliseconds = found.retrieval_time_ms or 0.0
+        told = Searched(request.query, "retrieve", request.user_id, found.memories, milliseconds, key)
+        self.activity.searched(told)
+        return found
 
     def search(
         self,
@@ -170,11 +182,13 @@ class RetrievalEngine:
         min_similarity: float | None = None,
         narrowed: bool = False,
         now: datetime | None = None,
+        key: str = "",
     ) -> MemorySlice:
         """The general memories that match the query best, inside these scopes and their predicates.
 
-        `hybrid` ranks as `retrieve` does, `semantic` by the cosine alone and `keyword` by words alone. Nothing is
-        cached, and preferences and instructions are not added. With `narrowed`, few memories may fulfil the predicates.
+        `hybrid` ranks as `retrieve` does, `semantic` by the cosine alone and `keyword` by words alone. Preferences and
+        instructions are not added. With `narrowed`, few memories may fulfil the predicates. The answer is cached in
+        `searches` if `key` says everything that it depends on besides the store and the engine.
         """
         started = time.perf_counter()
         request = SearchRequest(
@@ -186,15 +200,29 @@ class RetrievalEngine:
             keep_duplicates=True,
         )
         targets = [Target(Memory, scope, parsed(Memory.spec, where), selective=narrowed) for scope, where in places]
-        if mode == "hybrid":
-            found = self._find(request, targets).slice
-        elif mode == "keyword":
-            found = self._by_words(request, targets)
-        elif mode == "semantic":
-            found = self._by_meaning(request, targets)
-        else:
-            raise ValidationError("search", "mode", mode, "must be 'semantic', 'keyword' or 'hybrid'")
+        if not key or now is not None:
+            return replace(self._searched(request, targets, mode), retrieval_time_ms=_since(started))
+        key += _hour(request.now).isoformat() + self._settings()
+        cached = self.searches.get(key, self.storage.generation())
+        if cached is not None and _still_valid(cached):
+            reasons = self._cached_reasons(cached, request, targets)
+            return replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
+        with self.storage.reading() as (tx, generation):
+            found = self._searched(request, targets, mode)
+            changes_at = None if found.degraded else next_change(tx, found.memories, request.now)
+        if not found.degraded and not self.storage.is_writing:
+            seconds = math.inf if changes_at is None else (changes_at - request.now).total_seconds()
+            self.searches.put(key, generation, found, seconds)
         return replace(found, retrieval_time_ms=_since(started))
+
+    def _searched(self, request: SearchRequest, targets: Sequence[Target], mode: Mode) -> MemorySlice:
+        if mode == "hybrid":
+            return self._find(request, targets).slice
+        if mode == "keyword":
+            return self._by_words(request, targets)
+        if mode == "semantic":
+            return self._by_meaning(request, targets)
+        raise ValidationError("search", "mode", mode, "must be 'semantic', 'keyword' or 'hybrid'")
 
     def close(self) -> None:
         """Release the index; the storage stays open."""
@@ -332,23 +360,30 @@ class RetrievalEngine:
         """The cache key: everything that a slice depends on besides the store; the time is rounded to the hour."""
         asked = (request.query, request.agent, request.project_id, request.readable_agents, request.user_id)
         kinds = [cls.spec.kind for cls in request.kinds]
-        hour = request.now.replace(minute=0, second=0, microsecond=0)
+        hour = _hour(request.now)
         wanted = (request.session_id, request.top_k, kinds, request.memories_within, request.weak, hour)
-        half_lives = (self.half_life_days, self.evidence_half_life_days)
-        return repr((asked, wanted)) + _repr(
-            self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model
-        )
+        return repr((asked, wanted)) + self._settings()
 
-    def _cached_reasons(self, cached: MemorySlice, request: RetrievalRequest) -> Callable[[str], Dropped]:
+    def _settings(self) -> str:
+        half_lives = (self.half_life_days, self.evidence_half_life_days)
+        return _repr(self.weights, self.memory_weights, half_lives, self.min_score, self.embedder.model)
+
+    def _cached_reasons(
+        self, cached: MemorySlice, request: SearchRequest, targets: Sequence[Target]
+    ) -> Callable[[str], Dropped]:
         """The answer of `why_not` for a cached slice; an external cache has no reasons, so the search is repeated."""
         if cached._why_not is not dropped_unknown:
             return cached._why_not
 
         def search_again(record_id: str) -> Dropped:
-            found = self._find(request, router.route(request)).slice
+            found = self._find(request, targets).slice
             return found.why_not(record_id) or Dropped("cache", "it was stored or changed after this result was cached")
 
         return search_again
+
+
+def _hour(moment: datetime) -> datetime:
+    return moment.replace(minute=0, second=0, microsecond=0)
 
 
 @lru_cache(maxsize=16)

@@ -119,6 +119,15 @@ def holds(record: Record, now: datetime) -> bool:
     return holds_from(record, now) is None and _held_until(record, now) is None
 
 
+def next_change(tx: Transaction, memories: Sequence[Memory], now: datetime) -> datetime | None:
+    """When a result changes without a write, because one of these memories or of their successors begins or ends."""
+    found = {memory.id: memory for memory in memories}
+    newer = {key for keys in relations_of(tx, Memory, found).successors.values() for key in keys} - found.keys()
+    every = [*memories, *(tx.get_many(Memory, sorted(newer), Scope.everywhere()) if newer else ())]
+    times = [getattr(each, name) for each in every for name in ("valid_from", "valid_until", "expires_at")]
+    return min((each for each in times if each is not None and each > now), default=None)
+
+
 def holds_from(record: Record, now: datetime) -> datetime | None:
     """The start of the validity period of a memory, if it is in the future."""
     start: datetime | None = getattr(record, "valid_from", None)

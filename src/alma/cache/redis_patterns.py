@@ -9,7 +9,6 @@ from importlib.resources import files
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
-from redis import Redis
 from redis.commands.core import Script
 from redis.exceptions import RedisError
 
@@ -43,6 +42,7 @@ from alma.model.record import Record
 from alma.model.secret import Secret
 from alma.model.workspace import Project, Session
 from alma.sync.projection import Change, Difference, Mismatch, Projection
+from redis import Redis
 
 _SHAPES: Mapping[Pattern, tuple[str, int]] = {
     USER_RECENT: ("list", 100),
@@ -96,8 +96,9 @@ class RedisProjection(Projection):
         )
 
     def ping(self) -> None:
+        """Raise `StorageError` unless the server answers and takes writes; a full one is waited for."""
         with self._talking() as client:
-            client.ping()
+            client.set(self._own("ping"), "", px=1)
 
     def prepare(self) -> None:
         """Nothing to create: keys come with their first value."""

@@ -18,7 +18,6 @@ from alma.errors import (
     ConfigurationError,
     FullTextMissingError,
     ProviderError,
-    ScopeViolationError,
     StorageError,
     ValidationError,
 )
@@ -41,7 +40,7 @@ from alma.retrieval.relevance import Query, default_relevance
 from alma.retrieval.router import RetrievalRequest, SearchRequest, Target
 from alma.retrieval.scoring import MEMORY_WEIGHTS, Scorer, ScoringWeights
 from alma.retrieval.simple_search import Mode, newest_memories, search_by_meaning, search_by_words
-from alma.retrieval.supersession import holds, next_change
+from alma.retrieval.supersession import next_change, still_valid
 from alma.retrieval.time_filters import apply_time, propose_of_time, time_filter
 from alma.retrieval.tuning import TUNING
 from alma.retrieval.writing import join_space
@@ -144,7 +143,7 @@ class RetrievalEngine:
             query=router.checked_query(query),
             agent=agent,
             project_id=checked_name("retrieve", "project_id", project_id),
-            readable_agents=_readable(agent, scope, include_shared),
+            readable_agents=router.readable_agents(agent, scope, include_shared),
             user_id=None if user_id is None else checked_name("retrieve", "user_id", user_id),
             session_id=None if session_id is None else checked_name("retrieve", "session_id", session_id),
             top_k=router.checked_top_k(top_k),
@@ -155,7 +154,7 @@ class RetrievalEngine:
         )
         key = self._cache_key(request)
         cached = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
-        if cached is not None and _still_valid(cached):
+        if cached is not None and still_valid(cached):
             reasons = self._cached_reasons(cached, request, router.route(request))
             cached = replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
             return self._told(request, key, cached)
@@ -204,7 +203,7 @@ class RetrievalEngine:
             return replace(self._searched(request, targets, mode), retrieval_time_ms=_since(started))
         key += _hour(request.now).isoformat() + self._settings()
         cached = self.searches.get(key, self.storage.generation())
-        if cached is not None and _still_valid(cached):
+        if cached is not None and still_valid(cached):
             reasons = self._cached_reasons(cached, request, targets)
             return replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
         with self.storage.reading() as (tx, generation):
@@ -392,16 +391,6 @@ def _repr(*settings: Hashable) -> str:
     return repr(settings)
 
 
-def _readable(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:
-    if scope is None:
-        return (agent,)
-    if not isinstance(scope, MemoryScope):
-        raise ScopeViolationError("retrieve", "scope", scope, "must be a MemoryScope")
-    if scope.agent_name != agent:
-        raise ScopeViolationError("retrieve", "scope", scope.agent_name, f"must be the scope of the agent {agent!r}")
-    return tuple(scope.get_readable_agents()) if include_shared else (agent,)
-
-
 def _checked_now(now: datetime) -> datetime:
     """The time in its own zone, which decides what "yesterday" is."""
     try:
@@ -409,15 +398,6 @@ def _checked_now(now: datetime) -> datetime:
     except ValueError as exc:
         raise ValidationError("retrieve", "now", now, str(exc)) from None
     return now
-
-
-def _still_valid(cached: MemorySlice) -> bool:
-    """Whether no memory of a cached slice has expired since, and all its instructions are still valid."""
-    moment = clock.now()
-    ends = (getattr(record, "expires_at", None) for record in cached)
-    return all(end is None or end > moment for end in ends) and all(
-        holds(record, moment) for record in cached.instructions
-    )
 
 
 def _since(started: float) -> float:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
-from alma.errors import FullTextMissingError, ProviderError, ValidationError
+from alma.errors import FullTextMissingError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
 from alma.model.record import Record
-from alma.model.scope import Scope, alive, public
+from alma.model.scope import MemoryScope, Scope, alive, public
 
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
 INSTRUCTION_TYPES = ("instruction", "standing_instruction")
@@ -166,3 +166,13 @@ def is_instruction(record: Record, request: SearchRequest) -> bool:
     if not isinstance(record, Memory) or record.memory_type not in INSTRUCTION_TYPES:
         return False
     return matches(applies_to(request.user_id), record)
+
+
+def readable_agents(agent: str, scope: MemoryScope | None, include_shared: bool) -> tuple[str, ...]:
+    if scope is None:
+        return (agent,)
+    if not isinstance(scope, MemoryScope):
+        raise ScopeViolationError("retrieve", "scope", scope, "must be a MemoryScope")
+    if scope.agent_name != agent:
+        raise ScopeViolationError("retrieve", "scope", scope.agent_name, f"must be the scope of the agent {agent!r}")
+    return tuple(scope.get_readable_agents()) if include_shared else (agent,)

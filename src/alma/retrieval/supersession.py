@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import combinations, takewhile
 
+from alma import clock
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.query import And, In, Or
 from alma.model.record import Record
 from alma.model.relations import Relation
 from alma.model.scope import Scope
+from alma.model.slice import MemorySlice
 from alma.retrieval.router import Target
 from alma.retrieval.scoring import ScoredRecord, moment_of
 from alma.retrieval.tuning import TUNING
@@ -126,6 +128,15 @@ def next_change(tx: Transaction, memories: Sequence[Memory], now: datetime) -> d
     every = [*memories, *(tx.get_many(Memory, sorted(newer), Scope.everywhere()) if newer else ())]
     times = [getattr(each, name) for each in every for name in ("valid_from", "valid_until", "expires_at")]
     return min((each for each in times if each is not None and each > now), default=None)
+
+
+def still_valid(cached: MemorySlice) -> bool:
+    """Whether no memory of a cached slice has expired since, and all its instructions are still valid."""
+    moment = clock.now()
+    ends = (getattr(record, "expires_at", None) for record in cached)
+    return all(end is None or end > moment for end in ends) and all(
+        holds(record, moment) for record in cached.instructions
+    )
 
 
 def holds_from(record: Record, now: datetime) -> datetime | None:

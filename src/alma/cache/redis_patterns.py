@@ -9,6 +9,7 @@ from importlib.resources import files
 from typing import Any, ClassVar
 from urllib.parse import unquote
 
+from redis import Redis
 from redis.commands.core import Script
 from redis.exceptions import RedisError
 
@@ -42,7 +43,6 @@ from alma.model.record import Record
 from alma.model.secret import Secret
 from alma.model.workspace import Project, Session
 from alma.sync.projection import Change, Difference, Mismatch, Projection
-from redis import Redis
 
 _SHAPES: Mapping[Pattern, tuple[str, int]] = {
     USER_RECENT: ("list", 100),

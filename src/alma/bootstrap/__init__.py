@@ -30,6 +30,7 @@ from alma.bootstrap.stores import migrate_storage as migrate_storage
 from alma.bootstrap.stores import open_existing as open_existing
 from alma.bootstrap.stores import open_for_own_model as open_for_own_model
 from alma.bootstrap.stores import open_migrator as open_migrator
+from alma.bootstrap.stores import open_postgres as open_postgres
 from alma.bootstrap.stores import open_storage as open_storage
 from alma.bootstrap.stores import open_target as open_target
 from alma.bootstrap.stores import open_vector_index as open_vector_index

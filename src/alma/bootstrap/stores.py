@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from alma.embeddings.base import EmbeddingProvider
     from alma.storage.migrations.base import Migrator
     from alma.storage.postgres.partitions import Partition
+    from alma.storage.postgresql import PostgreSQLStorage
     from alma.sync.reembed import Progress
 
 
@@ -321,11 +322,17 @@ def partition_tables(
     store: str, tables: Iterable[str] | None = None, interval: str = "month", ahead: int = 3, schema: str = "public"
 ) -> list[Partition]:
     """Partition tables of a PostgreSQL store by time, or add partitions."""
-    if not is_postgres(store):
-        raise ConfigurationError(f"this needs a PostgreSQL store, a URL like postgresql://…, not {store!r}")
-    from alma.storage.postgres.partitions import PARTITIONED, partition
-    from alma.storage.postgresql import PostgreSQLStorage
+    with open_postgres(store, schema) as storage, storage.connection() as connection:
+        from alma.storage.postgres.partitions import PARTITIONED, partition
 
-    with PostgreSQLStorage.from_dsn(store, schema=schema, pool_size=1) as storage, storage.connection() as connection:
         chosen = tuple(tables or PARTITIONED)
         return [part for name in chosen for part in partition(connection, name, interval, ahead)]
+
+
+def open_postgres(store: str, schema: str = "public") -> PostgreSQLStorage:
+    """Open a PostgreSQL store for its administration."""
+    if not is_postgres(store):
+        raise ConfigurationError(f"this needs a PostgreSQL store, a URL like postgresql://…, not {store!r}")
+    from alma.storage.postgresql import PostgreSQLStorage
+
+    return PostgreSQLStorage.from_dsn(store, schema=schema, pool_size=2)

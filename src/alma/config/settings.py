@@ -175,6 +175,7 @@ class PostgresSettings(_Section):
     pool_size: Annotated[Whole, Field(ge=1)]
     schema_name: Annotated[Name, Field(alias="schema")]
     ssl_mode: SslChoice
+    vector_index_above: Annotated[Whole, Field(ge=0)]
 
 
 class AzureSettings(_Section):

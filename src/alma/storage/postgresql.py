@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import time
@@ -22,7 +21,7 @@ try:
     from psycopg import sql
     from psycopg_pool import ConnectionPool
 
-    from alma.storage.postgres import legacy
+    from alma.storage.postgres import legacy, vector_index
     from alma.storage.postgres.backend import PostgresBackend
     from alma.storage.postgres.connection import Connection
     from alma.storage.postgres.fulltext import make_missing
@@ -37,6 +36,7 @@ try:
     )
     from alma.storage.postgres.sql_writes import index_due_words
     from alma.storage.postgres.types import register_values, register_vectors
+    from alma.storage.postgres.vector_index import IndexKeeper, VectorIndexState, VectorsOf
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("psycopg", "postgres") from exc
 
@@ -56,7 +56,7 @@ _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
 )
-_LONGEST_INDEXED_VECTOR = 2_000
+VECTOR_INDEX_ABOVE = 50_000
 _BEGIN_WRITING = b"BEGIN"
 _BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SHOWN}".encode()
 _LONGEST_SCHEMA_BYTES = 63
@@ -80,11 +80,12 @@ class PostgreSQLStorage(StorageBackend):
         schema: str = "public",
         ssl_mode: str = "prefer",
         embedding_model: str = DEFAULT_MODEL,
+        vector_index_above: int = VECTOR_INDEX_ABOVE,
     ) -> None:
         conninfo = psycopg.conninfo.make_conninfo(
             host=host, port=port, dbname=database, user=user, password=password, sslmode=ssl_mode
         )
-        self._open(conninfo, embedding_dim, pool_size, schema, embedding_model)
+        self._open(conninfo, embedding_dim, pool_size, schema, embedding_model, vector_index_above)
 
     @classmethod
     def from_dsn(
@@ -94,10 +95,11 @@ class PostgreSQLStorage(StorageBackend):
         pool_size: int = 10,
         schema: str = "public",
         embedding_model: str = DEFAULT_MODEL,
+        vector_index_above: int = VECTOR_INDEX_ABOVE,
     ) -> Self:
         """The store behind a connection string or URL."""
         store = cls.__new__(cls)
-        store._open(dsn, embedding_dim, pool_size, schema, embedding_model)
+        store._open(dsn, embedding_dim, pool_size, schema, embedding_model, vector_index_above)
         return store
 
     @classmethod
@@ -107,7 +109,15 @@ class PostgreSQLStorage(StorageBackend):
         options = {**settings.postgres.model_dump(by_alias=True), "password": settings.postgres.password.reveal()}
         return cls(**options, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
-    def _open(self, conninfo: str, embedding_dim: int, pool_size: int, schema: str, embedding_model: str) -> None:
+    def _open(
+        self,
+        conninfo: str,
+        embedding_dim: int,
+        pool_size: int,
+        schema: str,
+        embedding_model: str,
+        vector_index_above: int,
+    ) -> None:
         super().__init__(embedding_dim, embedding_model)
         if not isinstance(schema, str) or not schema or "\x00" in schema:
             raise ConfigurationError(f"schema must be a name, not {schema!r}")
@@ -118,6 +128,7 @@ class PostgreSQLStorage(StorageBackend):
         self._cache = StoreCache("postgresql")
         self._identity: str | None = None
         self._looked_for_words_at = time.monotonic()
+        self._keeper = IndexKeeper(partial(administration, conninfo, schema), vector_index_above)
         self._prepare(conninfo)
         self._make_pool = partial(connected_pool, conninfo, max(1, pool_size), self._configure)
         with translated():
@@ -198,6 +209,7 @@ class PostgreSQLStorage(StorageBackend):
             finally:
                 backend.close()
         if write:
+            self._keeper.note(backend.vectors_written if self._native else 0)
             self._look_for_due_words()
 
     def _look_for_due_words(self) -> None:
@@ -267,6 +279,7 @@ class PostgreSQLStorage(StorageBackend):
                 connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(sql.Identifier(table)))
 
     def close(self) -> None:
+        self._keeper.close()
         pool = self._pools.get(os.getpid())
         if pool is not None:
             pool.close()
@@ -274,33 +287,42 @@ class PostgreSQLStorage(StorageBackend):
     # ------------------------------------------------------------------ administration
 
     def prepare_vector_index(self, cls: type[Record], model: str | None = None) -> str:
-        """Build the HNSW index that `search_vector(exact=False)` uses for a kind and a model; returns its name."""
+        """Build the HNSW index that `search_vector(exact=False)` uses for a kind and a model; returns its name.
+
+        Others can write meanwhile.
+        """
+        of = self._vectors_of(cls, model)
+        with self._changing_indexes() as connection:
+            return vector_index.build(connection, of)
+
+    def drop_vector_index(self, cls: type[Record], model: str | None = None) -> bool:
+        """Drop the HNSW index of a kind and a model; returns whether there was one."""
+        of = self._vectors_of(cls, model)
+        with self._changing_indexes() as connection:
+            return vector_index.drop(connection, of)
+
+    def vector_indexes(self) -> list[VectorIndexState]:
+        """The kinds and models that have vectors, each with the state of its HNSW index."""
+        if not self._native:
+            raise UnsupportedOperation(_WITHOUT_PGVECTOR)
+        lengths = self.models()
+        with translated(), self._pool.connection() as connection:
+            return vector_index.states(connection, lengths)
+
+    def vector_index_progress(self) -> tuple[int, int] | None:
+        """How many vectors of how many are in the index that the server is building; None while that is not known."""
+        with self.connection() as connection:
+            return vector_index.progress(connection)
+
+    def _vectors_of(self, cls: type[Record], model: str | None) -> VectorsOf:
         if not self._native:
             raise UnsupportedOperation(_WITHOUT_PGVECTOR)
         chosen = model or self.embedding_model
-        dims = self.models().get(chosen, self.embedding_dim)
-        if dims > _LONGEST_INDEXED_VECTOR:
-            raise UnsupportedOperation(
-                f"pgvector indexes vectors of at most {_LONGEST_INDEXED_VECTOR:,} dimensions, these have {dims:,}"
-            )
-        with self.connection() as connection:
-            name = _free_index_name(connection, f"idx_{cls.spec.postgres_table}_embedding", chosen)
-            connection.execute(
-                sql.SQL(
-                    "CREATE INDEX IF NOT EXISTS {} ON alma_embeddings USING hnsw ((embedding::vector({})) "
-                    "vector_cosine_ops) WHERE memory_type = {} AND model = {}"
-                ).format(sql.Identifier(name), sql.Literal(dims), sql.Literal(cls.spec.kind), sql.Literal(chosen))
-            )
-        return name
+        return VectorsOf(cls.spec, chosen, self.models().get(chosen, self.embedding_dim))
 
-
-def _free_index_name(connection: psycopg.Connection[Any], name: str, model: str) -> str:
-    """The name of an index, or another one where an index of another model has it."""
-    made = connection.execute(
-        "SELECT pg_get_expr(indpred, indrelid) FROM pg_index WHERE indexrelid = to_regclass(%s)",
-        (sql.Identifier(name).as_string(connection),),
-    ).fetchone()
-    # The first half of the condition names the kind.
-    if made is None or sql.Literal(model).as_string(connection) in made[0].partition(" AND ")[2]:
-        return name
-    return f"{name}_{hashlib.sha256(model.encode()).hexdigest()[:8]}"
+    @contextmanager
+    def _changing_indexes(self) -> Iterator[Connection]:
+        if self._transaction_here() is not None:
+            raise StorageError("a vector index cannot be built or dropped inside a transaction: call it outside")
+        with translated(), self._pool.connection() as connection:
+            yield connection

@@ -49,6 +49,7 @@ class PostgresBackend(SqlBackend):
         # Which state of the database it sees: another after every commit.
         self.shown = shown
         self.state = None if shown is None else hash(shown)
+        self.vectors_written = 0
         self.counted_records: dict[Counted, int] = {}
         self.counted_words: dict[Hashable, dict[str, int]] = {}
         # What was prepared for searches of the same records, reused inside a snapshot.
@@ -125,6 +126,7 @@ class PostgresBackend(SqlBackend):
     def put_vectors(self, spec: RecordSpec, vectors: Mapping[str, Vector], model: str) -> None:
         columns = ("memory_type", "memory_id", "model", "dims", "embedding")
         rows = [(spec.kind, key, model, len(v), self.stored_vector(v)) for key, v in vectors.items()]
+        self.vectors_written += len(rows)
         if len(rows) >= _COPY_FROM:
             self._delete_vectors_in_bulk(spec, list(vectors), model)
             self._copy_binary(columns, rows)
@@ -134,6 +136,10 @@ class PostgresBackend(SqlBackend):
                 "ON CONFLICT (memory_type, memory_id, model, part) DO UPDATE SET embedding = excluded.embedding",
                 rows,
             )
+
+    def put_passages(self, spec: RecordSpec, passages: Mapping[str, Sequence[Vector]], model: str) -> None:
+        self.vectors_written += sum(map(len, passages.values()))
+        super().put_passages(spec, passages, model)
 
     def in_list(self, name: str) -> str:
         return f"= ANY(%({name})s)"

@@ -22,7 +22,10 @@ from alma.storage.postgres.types import listed
 _MOST_PLANNED = 100
 # What it planned for few records it keeps until it has looked through them again, which may take it a minute; where
 # there are many by then, every question takes as long as it takes to go through all of them.
-_SIZE = b"SELECT pg_relation_size(to_regclass('alma_embeddings'))"
+_SIZE = (
+    b"SELECT coalesce((SELECT sum(pg_relation_size(relid)) FROM pg_partition_tree(v)), pg_relation_size(v)) "
+    b"FROM to_regclass('alma_embeddings') AS v"
+)
 _FEW_BYTES, _GROWN = 2**20, 2
 _LOOKS_EVERY_SECONDS = 1.0
 _PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")

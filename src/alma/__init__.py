@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from alma.errors import AlreadyExistsError as AlreadyExistsError
     from alma.errors import ConfigurationError as ConfigurationError
     from alma.errors import ConflictError as ConflictError
+    from alma.errors import ConnectionLostError as ConnectionLostError
     from alma.errors import DamagedFileError as DamagedFileError
     from alma.errors import EmbeddingError as EmbeddingError
     from alma.errors import ExtractionError as ExtractionError
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from alma.errors import StoreReplacedError as StoreReplacedError
     from alma.errors import TransferError as TransferError
     from alma.errors import UniquenessError as UniquenessError
+    from alma.errors import UnknownOutcomeError as UnknownOutcomeError
     from alma.errors import UnsupportedOperation as UnsupportedOperation
     from alma.errors import ValidationError as ValidationError
     from alma.events import EventEmitter as EventEmitter
@@ -262,6 +264,7 @@ _HOMES = {
         "NotFoundError",
         "StorageError",
         "ConflictError",
+        "ConnectionLostError",
         "MigrationError",
         "UnsupportedOperation",
         "DamagedFileError",
@@ -278,6 +281,7 @@ _HOMES = {
         "AlreadyExistsError",
         "RefusedError",
         "TransferError",
+        "UnknownOutcomeError",
     ),
     "alma.aio": ("AsyncALMA",),
     "alma.learning.protocols": (

@@ -128,6 +128,14 @@ class AlreadyExistsError(UniquenessError):
         )
 
 
+class ConnectionLostError(StorageError):
+    """The connection to the server was lost before the commit; nothing was stored, and repeating the call is safe."""
+
+
+class UnknownOutcomeError(StorageError):
+    """The connection to the server was lost during the commit; whether it was stored is not known."""
+
+
 class MigrationError(StorageError):
     """The schema of the store does not match this version of ALMA."""
 

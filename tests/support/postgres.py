@@ -41,18 +41,25 @@ DEFAULT_SETTINGS = {
 class PostgresServer:
     """One PostgreSQL cluster on 127.0.0.1, reached over TCP with a password, in its own directory."""
 
-    def __init__(self, *, settings: Mapping[str, str] | None = None, without_pgvector: bool = False) -> None:
-        """Choose where the cluster will live, without creating anything yet."""
+    def __init__(
+        self,
+        *,
+        settings: Mapping[str, str] | None = None,
+        without_pgvector: bool = False,
+        follows: PostgresServer | None = None,
+    ) -> None:
+        """Choose where the cluster will live, without creating anything yet; it may be the standby of another one."""
         self.host = "127.0.0.1"
         self.port = free_port(self.host)
         self.user = "postgres"
-        self.password = secrets.token_urlsafe(16)
+        self.password: str = secrets.token_urlsafe(16) if follows is None else follows.password
         self.directory = Path(tempfile.gettempdir()) / f"alma-postgres-{secrets.token_hex(8)}"
         self.data_dir = self.directory / "data"
         self.pid_file = self.data_dir / "postmaster.pid"
         self.log_file = self.directory / "server.log"
         self._settings = dict(settings or {})
         self._without_pgvector = without_pgvector
+        self._follows = follows
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> PostgresServer:
@@ -112,6 +119,30 @@ class PostgresServer:
         self.stop()
         self.start()
 
+    def configure(self, **settings: str) -> None:
+        """Change settings of the running server."""
+        self._write(settings)
+        self._administer("SELECT pg_reload_conf()")
+
+    def promote(self) -> None:
+        """Make a standby the primary."""
+        self._administer("SELECT pg_promote(wait => true)")
+
+    def follow(self, primary: PostgresServer) -> None:
+        """Become the standby of another server, with nothing of what this one had; a running server is killed."""
+        self.kill()
+        shutil.rmtree(self.data_dir)
+        self._follows = primary
+        self._copy(primary)
+        self.start()
+
+    def await_synchronous_standby(self) -> None:
+        """Wait until every commit waits for a standby."""
+        with psycopg.connect(self.dsn("postgres"), autocommit=True) as connection:
+            wait_until(
+                lambda: connection.execute("SELECT 1 FROM pg_stat_replication WHERE sync_state = 'sync'").rowcount == 1
+            )
+
     def close(self) -> None:
         """Stop the server and delete everything it kept."""
         try:
@@ -151,6 +182,9 @@ class PostgresServer:
     def _initialise(self) -> None:
         """Create the cluster and write its configuration."""
         make_directory(self.directory)
+        if self._follows is not None:
+            self._copy(self._follows)
+            return
         password_file = self.directory / "password"
         password_file.write_text(self.password)
         give_to_server(password_file)
@@ -161,12 +195,25 @@ class PostgresServer:
             raise self._failure("initdb failed")
         self._configure()
 
+    def _copy(self, primary: PostgresServer) -> None:
+        """Copy the cluster of a primary, and follow it from then on."""
+        options = [f"--pgdata={self.data_dir}", f"--dbname={primary.dsn('postgres')}", "--write-recovery-conf"]
+        options += ["--checkpoint=fast", "--no-sync"]
+        if spawn("pg_basebackup", options, self.directory, self.log_file).wait() != 0:
+            raise self._failure("pg_basebackup failed")
+        self._configure()
+        # Until it has a standby of its own, it would wait for one for ever.
+        self._write({"synchronous_standby_names": ""})
+
     def _configure(self) -> None:
         """Append this server's settings to the configuration that initdb wrote."""
         settings = {**DEFAULT_SETTINGS, **self._settings}
         settings |= {"listen_addresses": self.host, "port": str(self.port), "unix_socket_directories": ""}
         if self._without_pgvector:
             settings["extension_control_path"] = str(self._share_without_pgvector())
+        self._write(settings)
+
+    def _write(self, settings: Mapping[str, str]) -> None:
         with (self.data_dir / "postgresql.conf").open("a") as configuration:
             for name, value in settings.items():
                 escaped = value.replace("'", "''")

@@ -162,15 +162,21 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
     folder = expand_home(settings.storage_dir)
     match settings.storage:
         case "postgres":
+            from alma.storage.postgres.hosts import hosts_of
+
             at = settings.postgres
             who = f"{quote(at.user, safe='')}:{quote(at.password.reveal(), safe='')}"
-            host = f"[{at.host}]" if ":" in at.host else quote(at.host, safe="")
-            where = f"{host}:{at.port}/{quote(at.database, safe='')}?sslmode={quote(at.ssl_mode)}"
+            hosts = ",".join(_in_url(*each) for each in hosts_of(at.host, at.port))
+            where = f"{hosts}/{quote(at.database, safe='')}?sslmode={quote(at.ssl_mode)}"
             return f"postgresql://{who}@{where}", at.schema_name
         case "file":
             return f"{FILE_SCHEME}{folder}", "public"
         case _:
             return str(folder / settings.db_name), "public"
+
+
+def _in_url(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{quote(host, safe='')}:{port}"
 
 
 def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> Parts:
@@ -256,8 +262,7 @@ def _storage_of(
         case "postgres":
             from alma.storage.postgresql import PostgreSQLStorage
 
-            chosen = settings.postgres.model_dump(by_alias=True)
-            return PostgreSQLStorage(**{**chosen, "password": settings.postgres.password.reveal()}, **space)
+            return PostgreSQLStorage(**settings.postgres.options(), **space)
         case "file":
             return open_storage(f"{FILE_SCHEME}{folder}", **space)
         case _:

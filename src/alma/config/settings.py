@@ -42,10 +42,10 @@ def _name(value: str) -> str:
 
 
 def _host(value: str) -> str:
-    """A valid host name, or the directory of a socket."""
-    if not value.startswith("/"):
+    """Valid host names, one or several with commas, or the directory of a socket."""
+    for name in value.split(","):
         try:
-            value.encode("idna")
+            name.encode("idna" if not name.startswith("/") else "utf-8")
         except UnicodeError:
             raise ValueError("must be the name or address of a host") from None
     return value
@@ -176,6 +176,12 @@ class PostgresSettings(_Section):
     schema_name: Annotated[Name, Field(alias="schema")]
     ssl_mode: SslChoice
     vector_index_above: Annotated[Whole, Field(ge=0)]
+    read_url: SecretText | None = None
+
+    def options(self) -> dict[str, Any]:
+        """The arguments of the store."""
+        read_url = None if self.read_url is None else self.read_url.reveal()
+        return {**self.model_dump(by_alias=True), "password": self.password.reveal(), "read_url": read_url}
 
 
 class AzureSettings(_Section):

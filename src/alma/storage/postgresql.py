@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import logging
-import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Self
 
-from alma.errors import ConfigurationError, MissingDependencyError, StorageError, UnsupportedOperation
+from alma.errors import (
+    ConfigurationError,
+    MissingDependencyError,
+    StorageError,
+    UnknownOutcomeError,
+    UnsupportedOperation,
+)
 from alma.model.record import Record
 from alma.storage.base import DEFAULT_MODEL, Capability, StorageBackend, Transaction
 from alma.storage.records import USUAL_DIMENSIONS, described
@@ -25,16 +30,21 @@ try:
     from alma.storage.postgres.backend import PostgresBackend
     from alma.storage.postgres.connection import Connection
     from alma.storage.postgres.fulltext import make_missing
+    from alma.storage.postgres.hosts import hosts_of
     from alma.storage.postgres.migrations import PostgresMigrator, prepare_vector_column
-    from alma.storage.postgres.pools import administration as administration
     from alma.storage.postgres.pools import (
+        ProcessPool,
+        address,
         connected_pool,
         ended,
+        pool_of,
         set_session,
         translated,
         tune_index_scans,
     )
+    from alma.storage.postgres.pools import administration as administration
     from alma.storage.postgres.sql_writes import index_due_words
+    from alma.storage.postgres.standby import WRITTEN, Standby, written_on
     from alma.storage.postgres.types import register_values, register_vectors
     from alma.storage.postgres.vector_index import IndexKeeper, VectorIndexState, VectorsOf
 except ImportError as exc:  # pragma: no cover - depends on what is installed
@@ -56,7 +66,7 @@ _WITHOUT_PGVECTOR = (
     "pgvector is not available on this server: vectors are stored as bytes and compared exactly by the client; "
     "install the extension before the schema is made, CREATE EXTENSION vector, for search inside the server"
 )
-VECTOR_INDEX_ABOVE = 50_000
+VECTOR_INDEX_ABOVE = 20_000
 _BEGIN_WRITING = b"BEGIN"
 _BEGIN_READING = f"BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; {SHOWN}".encode()
 _LONGEST_SCHEMA_BYTES = 63
@@ -81,11 +91,18 @@ class PostgreSQLStorage(StorageBackend):
         ssl_mode: str = "prefer",
         embedding_model: str = DEFAULT_MODEL,
         vector_index_above: int = VECTOR_INDEX_ABOVE,
+        read_url: str | None = None,
     ) -> None:
+        hosts = hosts_of(host, port)
         conninfo = psycopg.conninfo.make_conninfo(
-            host=host, port=port, dbname=database, user=user, password=password, sslmode=ssl_mode
+            host=",".join(name for name, _ in hosts),
+            port=",".join(str(number) for _, number in hosts),
+            dbname=database,
+            user=user,
+            password=password,
+            sslmode=ssl_mode,
         )
-        self._open(conninfo, embedding_dim, pool_size, schema, embedding_model, vector_index_above)
+        self._open(conninfo, embedding_dim, pool_size, schema, embedding_model, vector_index_above, read_url)
 
     @classmethod
     def from_dsn(
@@ -96,18 +113,22 @@ class PostgreSQLStorage(StorageBackend):
         schema: str = "public",
         embedding_model: str = DEFAULT_MODEL,
         vector_index_above: int = VECTOR_INDEX_ABOVE,
+        read_url: str | None = None,
     ) -> Self:
-        """The store behind a connection string or URL."""
+        """The store behind a connection string or URL; with several hosts, on whichever is the primary.
+
+        `read_url` is a standby of it, which is read while it is up to date. Where a kind has more vectors of a model
+        than `vector_index_above`, an HNSW index is built in the background.
+        """
         store = cls.__new__(cls)
-        store._open(dsn, embedding_dim, pool_size, schema, embedding_model, vector_index_above)
+        store._open(dsn, embedding_dim, pool_size, schema, embedding_model, vector_index_above, read_url)
         return store
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
         """The store that a configuration's `postgres` section describes."""
         settings = described(config)
-        options = {**settings.postgres.model_dump(by_alias=True), "password": settings.postgres.password.reveal()}
-        return cls(**options, embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
+        return cls(**settings.postgres.options(), embedding_dim=settings.embedding_dim or USUAL_DIMENSIONS)
 
     def _open(
         self,
@@ -117,6 +138,7 @@ class PostgreSQLStorage(StorageBackend):
         schema: str,
         embedding_model: str,
         vector_index_above: int,
+        read_url: str | None,
     ) -> None:
         super().__init__(embedding_dim, embedding_model)
         if not isinstance(schema, str) or not schema or "\x00" in schema:
@@ -124,25 +146,28 @@ class PostgreSQLStorage(StorageBackend):
         if len(schema.encode()) > _LONGEST_SCHEMA_BYTES:
             raise ConfigurationError(f"schema {schema!r} is too long: a name has at most {_LONGEST_SCHEMA_BYTES} bytes")
         self.schema = schema
+        conninfo = address(conninfo)
         self._dialect = Dialect("postgresql")
         self._cache = StoreCache("postgresql")
         self._identity: str | None = None
         self._looked_for_words_at = time.monotonic()
         self._keeper = IndexKeeper(partial(administration, conninfo, schema), vector_index_above)
         self._prepare(conninfo)
-        self._make_pool = partial(connected_pool, conninfo, max(1, pool_size), self._configure)
+        most = max(1, pool_size)
         with translated():
-            self._pools = {os.getpid(): self._make_pool()}
+            self._pools = ProcessPool(partial(connected_pool, conninfo, most, self._configure))
+        self._standby = None if read_url is None else self._standby_at(address(read_url), most)
+
+    def _standby_at(self, conninfo: str, most: int) -> Standby:
+        pool = ProcessPool(partial(pool_of, conninfo, most, self._configure))
+        standby = Standby(pool, self._identify, _IDENTITY)
+        with self._pool.connection() as connection:
+            standby.wrote(written_on(connection))
+        return standby
 
     @property
     def _pool(self) -> ConnectionPool[Connection]:
-        """The pool of this process: a fork inherits connections that its parent goes on speaking over."""
-        here = os.getpid()
-        if here not in self._pools:
-            made = self._make_pool()
-            if self._pools.setdefault(here, made) is not made:
-                made.close()
-        return self._pools[here]
+        return self._pools.here
 
     def _prepare(self, conninfo: str) -> None:
         with administration(conninfo, self.schema) as connection:
@@ -194,12 +219,15 @@ class PostgreSQLStorage(StorageBackend):
     def connection(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection of the pool, for administration."""
         with translated(), self._pool.connection() as connection:
-            yield connection
+            try:
+                yield connection
+            finally:
+                if self._standby is not None:
+                    self._standby.wrote(written_on(connection))
 
     @contextmanager
     def _begin(self, *, write: bool) -> Iterator[PostgresBackend]:
-        begin = _BEGIN_WRITING if write else _BEGIN_READING
-        with translated(), self._started(begin) as (connection, shown), ended(connection):
+        with translated(), self._opened(write=write) as (connection, shown):
             backend = self._backend_on(connection, shown, write=write)
             try:
                 yield backend
@@ -211,6 +239,42 @@ class PostgreSQLStorage(StorageBackend):
         if write:
             self._keeper.note(backend.vectors_written if self._native else 0)
             self._look_for_due_words()
+
+    @contextmanager
+    def _opened(self, *, write: bool) -> Iterator[tuple[Connection, str | None]]:
+        """A connection inside a transaction, which is ended behind it; what reads may run on the standby."""
+        if write:
+            with self._started(_BEGIN_WRITING) as (connection, _), self._committed(connection):
+                yield connection, None
+            return
+        with self._snapshot_on_standby() as taken:
+            if taken is not None:
+                with ended(taken[0]):
+                    yield taken
+                return
+        with self._started(_BEGIN_READING) as (connection, shown), ended(connection):
+            yield connection, shown
+
+    @contextmanager
+    def _snapshot_on_standby(self) -> Iterator[tuple[Connection, str] | None]:
+        if self._standby is None:
+            yield None
+            return
+        with self._standby.snapshot(SHOWN) as taken:
+            yield taken
+
+    @contextmanager
+    def _committed(self, connection: Connection) -> Iterator[None]:
+        if self._standby is None:
+            with ended(connection):
+                yield
+            return
+        try:
+            with ended(connection, b"COMMIT; " + WRITTEN.encode(), self._standby.wrote):
+                yield
+        except UnknownOutcomeError:
+            self._standby.unsure()
+            raise
 
     def _look_for_due_words(self) -> None:
         """Now and then index what SQL wrote meanwhile."""
@@ -252,6 +316,10 @@ class PostgreSQLStorage(StorageBackend):
             yield tx, self.generation() if shown is None else self._generation_of(shown)
 
     def _generation(self) -> str:
+        with translated(), self._snapshot_on_standby() as taken:
+            if taken is not None:
+                with ended(taken[0]):
+                    return self._generation_of(taken[1])
         return self._generation_of(self._first_value_of(SHOWN))
 
     def _generation_of(self, shown: str) -> str:
@@ -280,9 +348,9 @@ class PostgreSQLStorage(StorageBackend):
 
     def close(self) -> None:
         self._keeper.close()
-        pool = self._pools.get(os.getpid())
-        if pool is not None:
-            pool.close()
+        if self._standby is not None:
+            self._standby.close()
+        self._pools.close()
 
     # ------------------------------------------------------------------ administration
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from alma.clock import new_id, now
 from alma.closeable import Closeable
-from alma.errors import ConflictError, StorageError, UniquenessError
+from alma.errors import ConflictError, ConnectionLostError, StorageError, UniquenessError
 from alma.model.governance import ANONYMOUS, Attribution, checked_by
 from alma.model.record import Record, RecordSpec
 from alma.storage.backend import Backend
@@ -137,7 +137,10 @@ class TransactionalStore(Closeable):
             notify(listeners, changes_of(tx.acts, by, now()))
 
     def write(self, operation: Callable[[Transaction], Result], by: Attribution = ANONYMOUS) -> Result:
-        """Run one operation in a transaction, and retry it after a conflict; returns its result."""
+        """Run one operation in a transaction; returns its result.
+
+        It is run again after a conflict, or where the connection was lost before the commit.
+        """
         if self._transaction_here() is not None:
             with self.transaction(by) as tx:
                 return operation(tx)
@@ -148,7 +151,7 @@ class TransactionalStore(Closeable):
                     return operation(tx)
             except UniquenessError:
                 raise
-            except ConflictError:
+            except (ConflictError, ConnectionLostError):
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("the last attempt returns or raises")

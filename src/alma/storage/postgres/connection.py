@@ -41,6 +41,8 @@ class Connection(psycopg.Connection[Any]):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.runner = StatementRunner(self)
+        # Whether it was seen to lead to the store that is meant.
+        self.is_checked = False
 
     def _deallocate(self, name: bytes | None) -> abc.PQGen[None]:
         # The driver has all statements forgotten when something it had prepared may be out of date, ours among them.
@@ -78,10 +80,13 @@ class StatementRunner:
 
     def execute(self, statements: bytes) -> str | None:
         """Run statements without parameters; returns the first value of the last one, as text."""
+        return self.values(statements)[-1]
+
+    def values(self, statements: bytes) -> list[str | None]:
+        """Run statements without parameters; returns the first value of each, as text."""
         self._pgconn.send_query(statements)
-        result = self._result()
-        value = result.get_value(0, 0) if result.ntuples else None
-        return None if value is None else value.decode(self._encoding)
+        values = (result.get_value(0, 0) if result.ntuples else None for result in self._results())
+        return [None if value is None else value.decode(self._encoding) for value in values]
 
     def set_ef_search(self, vectors: int) -> None:
         """Set how many vectors a round of the HNSW index looks for, unless it is set already."""
@@ -156,13 +161,16 @@ class StatementRunner:
 
     def _result(self) -> PGresult:
         """The last result of what was sent; of an error, the error."""
+        return self._results()[-1]
+
+    def _results(self) -> list[PGresult]:
         results: list[PGresult] = self._connection.wait(generators.execute(self._pgconn))
         for result in results:
             if result.status not in _ANSWERED:
                 raise error_from_result(result, encoding=self._encoding)
         if not results:
             raise psycopg.OperationalError("the server gave no answer")
-        return results[-1]
+        return results
 
 
 @lru_cache(maxsize=256)

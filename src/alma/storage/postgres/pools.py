@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -10,7 +11,15 @@ from typing import Any
 import psycopg
 from psycopg_pool import ConnectionPool, PoolClosed, PoolTimeout
 
-from alma.errors import ConfigurationError, ConflictError, FullTextMissingError, StorageError, StorageFullError
+from alma.errors import (
+    ConfigurationError,
+    ConflictError,
+    ConnectionLostError,
+    FullTextMissingError,
+    StorageError,
+    StorageFullError,
+    UnknownOutcomeError,
+)
 from alma.storage.postgres.connection import Connection
 
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
@@ -21,9 +30,25 @@ _SET_PATH = (
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
 _CONNECT_SECONDS = 30.0
+# After so long, the growing pauses between attempts to connect begin anew, so that a new primary is found soon.
+_RECONNECT_SECONDS = 3.0
+# Where there are several hosts one of them may be gone without a word, which TCP notices after many minutes.
+_SEVERAL_HOSTS = {
+    "target_session_attrs": "read-write",
+    "connect_timeout": "5",
+    "tcp_user_timeout": "10000",
+    "keepalives_idle": "5",
+    "keepalives_interval": "2",
+    "keepalives_count": "3",
+}
 # The advisory lock under which one process at a time changes a schema.
 SCHEMA_LOCK = 0x616C6D61
 _NO_WORDS = re.compile(r'column "?(?:\w+\.)?search(?:_length)?"?(?: of relation "(?P<table>\w+)")? does not exist')
+_LOST = "the connection to PostgreSQL was lost before the commit: nothing was stored; repeat the call"
+_UNKNOWN = (
+    "the connection to PostgreSQL was lost during the commit, so it is not known whether it was stored: read it back, "
+    "then repeat the call if it is missing"
+)
 _UNREADABLE = (
     "the address of the PostgreSQL database cannot be read: it must be like postgresql://user:password@host:5432/database,"
     " with signs such as % @ / ? # [ in the password written as %25 %40 %2F %3F %23 %5B, and only parameters that"
@@ -31,9 +56,33 @@ _UNREADABLE = (
 )
 
 
-def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
-    """A pool with its first connection ready, so that the first request does not open a second one."""
-    pool = ConnectionPool(
+class ProcessPool:
+    """A pool of connections in each process: a fork inherits those that its parent goes on speaking over."""
+
+    def __init__(self, make: Callable[[], ConnectionPool[Connection]]) -> None:
+        self._make = make
+        self._pools = {os.getpid(): make()}
+
+    @property
+    def here(self) -> ConnectionPool[Connection]:
+        """The pool of this process."""
+        here = os.getpid()
+        if here not in self._pools:
+            made = self._make()
+            if self._pools.setdefault(here, made) is not made:
+                made.close()
+        return self._pools[here]
+
+    def close(self) -> None:
+        """Close the pool of this process."""
+        pool = self._pools.get(os.getpid())
+        if pool is not None:
+            pool.close()
+
+
+def pool_of(conninfo: str, most: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
+    """A pool that connects in the background."""
+    return ConnectionPool(
         conninfo,
         min_size=1,
         max_size=most,
@@ -42,10 +91,32 @@ def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], N
         configure=configure,
         open=True,
         timeout=_CONNECT_SECONDS,
+        reconnect_timeout=_RECONNECT_SECONDS,
+        reconnect_failed=_try_again,
         name="alma",
     )
+
+
+def connected_pool(conninfo: str, most: int, configure: Callable[[Connection], None]) -> ConnectionPool[Connection]:
+    """A pool with its first connection ready, so that the first request does not open a second one."""
+    pool = pool_of(conninfo, most, configure)
     pool.wait(_CONNECT_SECONDS)
     return pool
+
+
+def _try_again(pool: ConnectionPool[Connection]) -> None:
+    """Go on while a request waits for a connection."""
+    if pool.get_stats().get("requests_waiting"):
+        pool.check()
+
+
+def address(dsn: str) -> str:
+    """The address with what lets a client find the primary among several hosts, unless it says that itself."""
+    parts = psycopg.conninfo.conninfo_to_dict(_readable(dsn))
+    if "," not in f"{parts.get('host', '')}{parts.get('hostaddr', '')}":
+        return dsn
+    missing = {name: value for name, value in _SEVERAL_HOSTS.items() if name not in parts}
+    return psycopg.conninfo.make_conninfo(dsn, **missing)
 
 
 @contextmanager
@@ -76,15 +147,33 @@ def tune_index_scans(connection: psycopg.Connection[Any]) -> None:
 
 
 @contextmanager
-def ended(connection: Connection) -> Iterator[None]:
-    """Commit what was begun, or roll it back; the pool throws a broken connection away."""
+def ended(
+    connection: Connection, commit: bytes = b"COMMIT", told: Callable[[str | None], None] | None = None
+) -> Iterator[None]:
+    """Commit what was begun, or roll it back; the pool throws a broken connection away.
+
+    `told` gets the first value of the last statement of `commit`.
+    """
     try:
         yield
-        connection.runner.execute(b"COMMIT")
-    except BaseException:
-        if not connection.closed and not connection.broken:
+    except BaseException as exc:
+        if connection.broken and isinstance(exc, psycopg.Error | StorageError):
+            raise ConnectionLostError(_LOST) from exc
+        if not connection.closed:
             connection.execute("ROLLBACK")
         raise
+    try:
+        value = connection.runner.execute(commit)
+    except psycopg.OperationalError as exc:
+        if connection.broken:
+            raise UnknownOutcomeError(_UNKNOWN) from exc
+        raise
+    except BaseException:
+        if not connection.closed:
+            connection.execute("ROLLBACK")
+        raise
+    if told is not None:
+        told(value)
 
 
 def _readable(dsn: str) -> str:

@@ -31,6 +31,11 @@ except Exception as exc:
             "claude-agent-sdk is not installed: run  pip install 'alma-memory[claude-agent-sdk]'",
         ),
         (
+            "anthropic_memory",
+            "anthropic.tools",
+            "anthropic is not installed: run  pip install 'alma-memory[anthropic]'",
+        ),
+        (
             "langgraph_store",
             "langgraph.store.base",
             "langgraph-checkpoint is not installed: run  pip install 'alma-memory[langgraph]'",

@@ -72,8 +72,8 @@ def serve(
 def mcp_server(context: typer.Context) -> None:
     """Run the MCP server, over stdio or HTTP.
 
-    The options are those of the server: --config, --store, --project, --toolset small|full, --tools A,B, --http,
-    --host, --port … `alma mcp -h` lists them.
+    The options are those of the server: --config, --store, --project, --toolset small|full|server-memory,
+    --tools A,B, --http, --host, --port … `alma mcp -h` lists them.
     """
     # Only reached for help; otherwise `alma.cli.main` starts the server directly.
     from alma.mcp.server import main

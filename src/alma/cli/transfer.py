@@ -44,7 +44,8 @@ StoreAndFile = Annotated[
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would happen without changing anything.")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite existing data.")]
-_SYSTEMS = ", ".join((*IMPORTERS, "jsonl"))
+_GRAPH = "server-memory"
+_SYSTEMS = ", ".join((*IMPORTERS, "jsonl", _GRAPH))
 _SHOWN = 20
 
 
@@ -77,6 +78,9 @@ def import_command(
     limits = Limits(max_row_mb * MEGABYTE, max_unpacked_mb * MEGABYTE)
     if system == "jsonl":
         _import_export(source, place, limits, dry_run, as_json)
+        return
+    if system == _GRAPH:
+        _import_graph(source, config, into, project, dry_run, as_json)
         return
     options = ImportOptions(_zone(zone), embedding_model, None, user, project, agent)
     # Check the file before creating a store.
@@ -123,11 +127,17 @@ def export_command(
     history: Annotated[bool, typer.Option(help="Include the versions of records.")] = True,
     audit: Annotated[bool, typer.Option(help="Include the audit log.")] = True,
     vectors: Annotated[bool, typer.Option(help="Include vectors.")] = True,
+    graph: Annotated[
+        bool, typer.Option("--server-memory", help="The knowledge graph, as the MCP reference server keeps it.")
+    ] = False,
     force: Force = False,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
     """Export a store, or the records of a user, project or agent, as JSON lines; .gz files are compressed."""
+    if graph:
+        _export_graph(target, config, store, project, force, as_json)
+        return
     named = any(name is not None for name in (user, project, agent))
     scope = Scope(user_id=user, project_id=project, agent=agent) if named else Scope.everywhere()
     place, file = _store_and_file(target, config, store, schema)
@@ -212,6 +222,42 @@ def _import_export(source: str, place: Place, limits: Limits, dry_run: bool, as_
     _show_transfer(report, as_json)
 
 
+def _import_graph(
+    source: str, config: Path | None, store: str | None, project: str | None, dry_run: bool, as_json: bool
+) -> None:
+    from alma.integration.server_memory import KnowledgeGraph, checked_file
+
+    if dry_run:
+        raise ConfigurationError("a knowledge graph is imported without --dry-run: it is refused or added as a whole")
+    # Check the file before creating a store.
+    checked_file(source)
+    with open_memory(config, store, project) as memory:
+        entities, relations = KnowledgeGraph(memory).load(source)
+    if as_json:
+        show_json({"entities": entities, "relations": relations})
+        return
+    say(f"{entities} entities and {relations} relations added")
+
+
+def _export_graph(
+    target: Sequence[str], config: Path | None, store: str | None, project: str | None, force: bool, as_json: bool
+) -> None:
+    from alma.integration.server_memory import KnowledgeGraph
+
+    if len(target) > 2:
+        raise ConfigurationError(f"give one file, optionally after a store, not {' '.join(target)}")
+    file = Path(target[-1])
+    if file.exists() and not force:
+        raise ConfigurationError(f"{file} exists: give --force to overwrite it")
+    with open_memory(config, store if len(target) == 1 else target[0], project, must_exist=True) as memory:
+        text = KnowledgeGraph(memory).dump()
+    file.write_text(text, encoding="utf-8")
+    if as_json:
+        show_json({"file": str(file), "lines": len(text.splitlines())})
+        return
+    say(f"{len(text.splitlines())} line(s) written to {file}")
+
+
 def _show_import(report: ImportReport, as_json: bool) -> None:
     if as_json:
         show_json(report.to_dict())
@@ -279,6 +325,7 @@ importing = single(
     import_command,
     "alma import contexts.jsonl --from contextual-memory --project shop --dry-run",
     "alma import everything.jsonl.gz --from jsonl --into other.db",
+    "alma import memory.json --from server-memory",
 )
 exporting = single(
     export_command, "alma export everything.jsonl.gz", "alma export .alma/alma.db shop.jsonl --project shop --force"

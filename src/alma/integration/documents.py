@@ -18,13 +18,13 @@ from alma.core import checked_memory
 from alma.errors import ValidationError
 from alma.integration.transcripts import AS_TEXT, ITEM, OPAQUE_KEYS, plain, restored, stored
 from alma.model.common import LONGEST_TEXT, checked_name
-from alma.model.fields import JsonObject
+from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.query import And, At, Compare, In, Or, Order, Predicate
 from alma.model.scope import Scope, alive
 from alma.model.vector import Vector
-from alma.redaction.redactor import OpaqueValues
+from alma.redaction.redactor import OpaqueValues, redact_json
 from alma.storage.base import StorageBackend, Transaction
 
 if TYPE_CHECKING:
@@ -56,6 +56,7 @@ class Document:
     texts: Sequence[str] = ()
     embed: bool = True
     ttl_minutes: float | None = None
+    title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +152,10 @@ class Documents:
     def vector(self, query: str) -> Vector:
         """The vector of a query."""
         return self._alma.retrieval.embedder.encode(plain(query))
+
+    def masked(self, given: Any) -> Any:
+        """JSON without secrets, as it is stored."""
+        return given if self._redactor is None else redact_json(given, self._redactor)
 
     # ------------------------------------------------------------------ writing
 
@@ -249,7 +254,7 @@ class Documents:
         """The texts to embed, without secrets."""
         said = [text for text in map(plain, document.texts) if text]
         if len(said) == 1:
-            return [memory.content]
+            return [memory.embedded_text()]
         return [text if self._redactor is None else self._redactor.redact(text).text for text in said]
 
     def _memory(self, document: Document) -> Memory:
@@ -274,6 +279,7 @@ class Documents:
             source_agent=self._by.agent,
             source_tool=self._framework,
             memory_type=self._memory_type,
+            title=plain(document.title)[:LONGEST_NAME],
             content=plain("\n".join(document.texts)) or plain(where),
             content_json=content_json,
             context_json=context,

@@ -17,7 +17,8 @@ from alma.serving.limits import Limits
 
 DEFAULT_TOKENS = 6_000
 LEAST_TOKENS = 1_000
-TOOLSETS = ("small", "full")
+KNOWLEDGE = "server-memory"
+TOOLSETS = ("small", "full", KNOWLEDGE)
 NO_TOOLSET = "none"
 
 
@@ -70,7 +71,12 @@ def parse_options(argv: Sequence[str]) -> Options:
     add("--config", default=os.environ.get("ALMA_CONFIG"), help="the configuration file (ALMA_CONFIG)")
     add("--store", default=os.environ.get("ALMA_STORE"), help="an SQLite file or a postgresql:// URL (ALMA_STORE)")
     add("--project", help="serve only this project")
-    add("--toolset", choices=TOOLSETS, help="small: what an agent needs in a day (the default); full: every operation")
+    add(
+        "--toolset",
+        choices=TOOLSETS,
+        help="small: what an agent needs in a day (the default); full: every operation; server-memory: the knowledge "
+        "graph of the reference server",
+    )
     add(
         "--tools",
         type=_names,
@@ -118,6 +124,8 @@ def parse_options(argv: Sequence[str]) -> Options:
     given = vars(parser.parse_args(argv))
     if given["config"] and given["store"]:
         parser.error("--config and --store both name a memory: give one of them")
+    if given["tools"] and given["toolset"] == KNOWLEDGE:
+        parser.error("--tools names tools of ALMA, which --toolset server-memory does not offer")
     toolset = given["toolset"] or (NO_TOOLSET if given["tools"] else "small")
     return Options(**{**given, "toolset": toolset, "allowed_hosts": tuple(given["allowed_hosts"])})
 
@@ -132,7 +140,8 @@ def _check_tools(options: Options) -> None:
 def _serve_stdio(options: Options) -> int:
     transport = StdioTransport()
     first = transport.next_message()
-    handshake = None if first is None else handshake_response(first)
+    # The answer that is known in advance is that of ALMA's own tools.
+    handshake = None if first is None or options.toolset == KNOWLEDGE else handshake_response(first)
     lines = [first]
     if handshake is not None:
         transport.write(handshake.response)

@@ -23,7 +23,7 @@ from alma.config import config_file
 from alma.errors import ALMAError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.mcp.continuation import CONTINUE, Continuations, Piece, as_text, truncate
 from alma.mcp.handshake import HANDSHAKES, INSTRUCTIONS, NAME, TITLE
-from alma.mcp.server import Options
+from alma.mcp.server import KNOWLEDGE, Options
 from alma.model.slice import DEFAULT_PROMPT_TOKENS
 from alma.text.disguise import visible
 
@@ -63,6 +63,10 @@ class Service(Closeable):
 
     def server(self) -> Server:
         """The service as a server of the MCP library."""
+        if self.options.toolset == KNOWLEDGE:
+            from alma.mcp.server_memory import knowledge_server
+
+            return knowledge_server(self.caller, self._in_thread)
         return Server(
             NAME,
             version=__version__,

@@ -75,6 +75,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             memories = [make.a_memory(id=each, context_json=risen, **whose) for each in (ID, OTHER_ID)]
             memory.storage.save_many(memories)
             memory.journal.update(ID, {"title": "Row locks"}, Scope(**whose), by=Attribution(user_id="ana"))
+        (folder / "memory.json").write_text('{"type":"entity","name":"Ana","entityType":"person","observations":[]}\n')
         (folder / "contexts.jsonl").write_text('{"context_id": "c1", "context_data": {"text": "a fact"}}\n')
     return folder
 

@@ -17,6 +17,7 @@ from alma.bootstrap import create_embedder, open_storage
 from alma.embeddings.base import EmbeddingProvider
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.bolt import BoltServer
+from tests.support.cosmos_server import CosmosServer
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.qdrant import QdrantNode
 
@@ -40,7 +41,7 @@ settings.load_profile("usual")
 OpenPostgres = Callable[..., PostgreSQLStorage]
 
 _SLOW_FIXTURES = {
-    *("postgres", "plain_postgres", "durable_postgres", "redis_url", "bolt", "qdrant"),
+    *("postgres", "plain_postgres", "durable_postgres", "redis_url", "bolt", "qdrant", "cosmos"),
     *("local", "embedder", "judge"),
 }
 
@@ -130,6 +131,13 @@ def bolt() -> Iterator[BoltServer]:
 def qdrant() -> Iterator[QdrantNode]:
     """A Qdrant server."""
     with QdrantNode() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def cosmos() -> Iterator[CosmosServer]:
+    """A server that speaks the protocol of Azure Cosmos DB."""
+    with CosmosServer() as server:
         yield server
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from alma.storage.azure_cosmos import AzureCosmosStorage
 from alma.storage.base import Capability, StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.in_memory import InMemoryStorage
@@ -17,6 +18,8 @@ from alma.testing.storage_contract import DIMS, FeedContract, SharedContract, St
 from alma.testing.storage_contract.sharing import Opener
 from tests.conftest import fresh_database
 from tests.contracts.on_postgresql import OnPostgreSQL, OnPostgreSQLWithoutPgvector, emptied_afterwards
+from tests.support.cosmos import empty_database
+from tests.support.cosmos_server import KEY, CosmosServer
 from tests.support.postgres import PostgresServer
 
 
@@ -88,3 +91,20 @@ class TestPostgreSQLWithoutPgvector(OnPostgreSQLWithoutPgvector, StorageContract
         assert Capability.NATIVE_VECTORS not in storage.capabilities
         (note,) = storage.notes
         assert "CREATE EXTENSION vector" in note
+
+
+class TestAzureCosmos(StorageContract, SharedContract):
+    @pytest.fixture
+    def opener(self, cosmos: CosmosServer) -> Opener:
+        name = empty_database(cosmos, DIMS)
+        return partial(AzureCosmosStorage, cosmos.url, KEY, name, embedding_dim=DIMS, lease_seconds=5.0)
+
+    @pytest.fixture
+    def storage(self, opener: Opener) -> Iterator[StorageBackend]:
+        with opener() as store:
+            yield store
+
+    def test_a_note_says_what_cosmos_db_cannot_do(self, storage: StorageBackend) -> None:
+        (note,) = storage.notes
+        assert "no transactions across partitions" in note
+        assert Capability.NATIVE_VECTORS in storage.capabilities

@@ -371,7 +371,9 @@ class _Parser:
 
 def _reached(value: Any, steps: Sequence[Any]) -> Any:
     for step in steps:
-        if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int) and step < len(value)):
+        if (isinstance(value, dict) and step in value) or (
+            isinstance(value, list) and isinstance(step, int) and step < len(value)
+        ):
             value = value[step]
         else:
             return UNDEFINED

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from alma.bootstrap.engines import memory_graph_of, vector_index_of
 from alma.bootstrap.engines import open_projections as open_projections
@@ -23,8 +23,9 @@ from alma.bootstrap.providers import create_cache as create_cache
 from alma.bootstrap.providers import create_embedder as create_embedder
 from alma.bootstrap.providers import create_language_model as create_language_model
 from alma.bootstrap.providers import local_model as local_model
-from alma.bootstrap.stores import FILE_SCHEME, is_sqlite
+from alma.bootstrap.stores import COSMOS_SCHEMES, FILE_SCHEME, is_sqlite
 from alma.bootstrap.stores import IN_MEMORY as IN_MEMORY
+from alma.bootstrap.stores import is_cosmos as is_cosmos
 from alma.bootstrap.stores import is_same_store as is_same_store
 from alma.bootstrap.stores import migrate_storage as migrate_storage
 from alma.bootstrap.stores import open_existing as open_existing
@@ -36,6 +37,7 @@ from alma.bootstrap.stores import open_target as open_target
 from alma.bootstrap.stores import open_vector_index as open_vector_index
 from alma.bootstrap.stores import partition_tables as partition_tables
 from alma.bootstrap.stores import reembed_storage as reembed_storage
+from alma.bootstrap.stores import require_containers as require_containers
 from alma.bootstrap.stores import require_sound_store as require_sound_store
 from alma.bootstrap.stores import restore_storage as restore_storage
 from alma.bootstrap.stores import store_exists as store_exists
@@ -169,6 +171,8 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
             hosts = ",".join(_in_url(*each) for each in hosts_of(at.host, at.port))
             where = f"{hosts}/{quote(at.database, safe='')}?sslmode={quote(at.ssl_mode)}"
             return f"postgresql://{who}@{where}", at.schema_name
+        case "azure":
+            return _cosmos_url(settings), "public"
         case "file":
             return f"{FILE_SCHEME}{folder}", "public"
         case _:
@@ -177,6 +181,23 @@ def place_of_file(path: str | Path) -> tuple[str, str]:
 
 def _in_url(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{quote(host, safe='')}:{port}"
+
+
+def _cosmos_url(settings: Settings) -> str:
+    """The address of a Cosmos DB store with its key."""
+    at = settings.azure
+    endpoint = urlsplit(at.endpoint or "")
+    if endpoint.scheme not in COSMOS_SCHEMES.values() or not endpoint.netloc:
+        raise ConfigurationError(
+            f"storage is azure, and azure.endpoint must be the address of the account, like "
+            f"https://my-account.documents.azure.com:443/, not {at.endpoint!r}"
+        )
+    if at.key is None:
+        raise ConfigurationError(
+            "storage is azure, and azure.key is missing: write  key: ${AZURE_COSMOS_KEY}  or  key: ${KEYVAULT:name}"
+        )
+    scheme = next(name for name, meant in COSMOS_SCHEMES.items() if meant == endpoint.scheme)
+    return f"{scheme}://:{quote(at.key.reveal(), safe='')}@{endpoint.netloc}/{quote(at.database, safe='')}"
 
 
 def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> Parts:
@@ -263,6 +284,8 @@ def _storage_of(
             from alma.storage.postgresql import PostgreSQLStorage
 
             return PostgreSQLStorage(**settings.postgres.options(), **space)
+        case "azure":
+            return open_storage(_cosmos_url(settings), **space)
         case "file":
             return open_storage(f"{FILE_SCHEME}{folder}", **space)
         case _:

@@ -30,11 +30,18 @@ IN_MEMORY = "memory://"
 FILE_SCHEME = "file://"
 _POSTGRES_SCHEMES = ("postgresql://", "postgres://")
 _SQLITE_SCHEME = "sqlite:///"
-_FORMS = "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database or memory://"
+COSMOS_SCHEMES = {"azure": "https", "azure+http": "http"}
+"""The schemes of Cosmos DB stores, and how their accounts are reached."""
+
+_FORMS = (
+    "a file (alma.db), sqlite:///path, file:///folder, postgresql://user:password@host/database, "
+    "azure://account.documents.azure.com/database or memory://"
+)
 
 
 def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **options: Any) -> StorageBackend:
-    """Open a store by path or URL: an SQLite file, `file://` a directory of JSON, `postgresql://` a database.
+    """Open a store by path or URL: an SQLite file, `file://` a directory of JSON, `postgresql://` a database,
+    `azure://` a database of Azure Cosmos DB.
 
     `memory://` is a new store in memory, which lasts as long as the object.
     """
@@ -50,6 +57,10 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
         from alma.storage.postgresql import PostgreSQLStorage
 
         return PostgreSQLStorage.from_dsn(store, embedding_dim=embedding_dim, **options)
+    if is_cosmos(store):
+        from alma.storage.azure_cosmos import AzureCosmosStorage
+
+        return AzureCosmosStorage.from_url(store, embedding_dim=embedding_dim, **options)
     if store.startswith(FILE_SCHEME):
         from alma.storage.file_based import FileBasedStorage
 
@@ -77,12 +88,15 @@ class StoreUser(Closeable):
 def open_for_own_model(store: str, schema: str = "public", new_model: tuple[str, int] | None = None) -> StorageBackend:
     """Open a store for the embedding model of most of its vectors; a store without vectors for `new_model`."""
     options = in_schema(store, schema)
+    if is_cosmos(store) and new_model is not None:
+        # The containers of a new store are made for vectors of one length.
+        options = {"embedding_model": new_model[0], "embedding_dim": new_model[1]}
     storage = open_storage(store, **options)
     model = _main_model(storage) or new_model
     if model is None or model == (storage.embedding_model, storage.embedding_dim):
         return storage
     storage.close()
-    return open_storage(store, model[1], embedding_model=model[0], **options)
+    return open_storage(store, **{**options, "embedding_model": model[0], "embedding_dim": model[1]})
 
 
 def open_existing(store: str, schema: str = "public") -> StorageBackend:
@@ -149,7 +163,7 @@ def open_vector_index(
 
 def store_exists(store: str) -> bool:
     """Whether a store in files exists; for a server, True."""
-    if is_postgres(store):
+    if is_postgres(store) or is_cosmos(store):
         return True
     return file_folder(store).is_dir() if store.startswith(FILE_SCHEME) else sqlite_path(store).is_file()
 
@@ -163,7 +177,7 @@ def require_existing(store: str) -> None:
 
 def is_same_store(one: str, other: str) -> bool:
     """Whether two names mean the same store."""
-    if is_postgres(one) or is_postgres(other):
+    if any(is_postgres(store) or is_cosmos(store) for store in (one, other)):
         return one == other
     places = (Path(each.removeprefix(FILE_SCHEME).removeprefix(_SQLITE_SCHEME)).resolve() for each in (one, other))
     return len(set(places)) == 1
@@ -178,6 +192,19 @@ def is_sqlite(store: str | os.PathLike[str]) -> bool:
 def is_postgres(store: str) -> bool:
     """Whether a store is a PostgreSQL database."""
     return store.startswith(_POSTGRES_SCHEMES)
+
+
+def is_cosmos(store: str) -> bool:
+    """Whether a store is a database of Azure Cosmos DB."""
+    return store.partition("://")[0] in COSMOS_SCHEMES and "://" in store
+
+
+def require_containers(store: str) -> tuple[str, ...]:
+    """The notes of a Cosmos DB store; an error if it does not exist, or cannot be opened."""
+    from alma.storage.azure_cosmos import AzureCosmosStorage
+
+    with AzureCosmosStorage.from_url(store, create_if_not_exists=False) as storage:
+        return storage.notes
 
 
 def in_schema(store: str, schema: str) -> dict[str, Any]:
@@ -270,7 +297,7 @@ def require_sound_store(store: str, *, quick: bool = False) -> None:
 
     A quick check does not compare indexes with their tables.
     """
-    if is_postgres(store):
+    if is_postgres(store) or is_cosmos(store):
         return
     from alma.storage.sqlite.copies import require_whole
 
@@ -286,6 +313,8 @@ def open_migrator(store: str, schema: str = "public") -> Iterator[Migrator]:
         return
     if store.startswith(FILE_SCHEME):
         raise ConfigurationError("a directory of JSON files has no schema to migrate")
+    if is_cosmos(store):
+        raise ConfigurationError("the documents of a Cosmos DB store have no schema to migrate")
     require_existing(store)
     path = sqlite_path(store)
     from alma.storage.sqlite.connections import our_error

@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from alma.bootstrap import judge_of_file, open_migrator, require_sound_store, store_exists
+from alma.bootstrap import (
+    is_cosmos,
+    judge_of_file,
+    open_migrator,
+    require_containers,
+    require_sound_store,
+    store_exists,
+)
 from alma.cli.app import single
 from alma.cli.output import AsJson, one_line, show_json
 from alma.cli.store_options import Config, Place, Store, open_memory, place_of, without_password
@@ -98,10 +105,22 @@ def _configuration(config: Path | None, store: str | None) -> Generator[Check, N
         raise _Stop from exc
     if file is not None:
         yield Check("configuration", "ok", str(file))
+        yield from _secrets(file)
     else:
         chosen = "given by --store" if store is not None else "default store"
         yield Check("configuration", "ok", f"none, {chosen}: {without_password(place.store)}")
     return place
+
+
+def _secrets(file: Path) -> Iterator[Check]:
+    from alma.config.loader import plain_secrets
+
+    for key in plain_secrets(file):
+        section, _, name = key.partition(".")
+        variable = f"ALMA_{section}_{name}".upper()
+        reference = f"alma-{section}-{name}".replace("_", "-")
+        to_do = f"{name}: ${{{variable}}}  (the environment)  or  {name}: ${{KEYVAULT:{reference}}}  (Azure Key Vault)"
+        yield Check("secrets", "warn", f"{key} is written in {file} as plain text", f"under {section}:  write  {to_do}")
 
 
 def _store(place: Place, deep: bool) -> Iterator[Check]:
@@ -114,6 +133,9 @@ def _store(place: Place, deep: bool) -> Iterator[Check]:
         raise _Stop
     if place.store.startswith("file://"):
         yield Check("store", "ok", f"a directory of JSON files at {shown}")
+        return
+    if is_cosmos(place.store):
+        yield from _containers(place.store)
         return
     try:
         with open_migrator(*place) as migrator:
@@ -134,6 +156,17 @@ def _store(place: Place, deep: bool) -> Iterator[Check]:
         # Opening the store would run them.
         raise _Stop
     yield Check("schema", "ok", f"version {states[-1].migration.version}")
+
+
+def _containers(store: str) -> Iterator[Check]:
+    try:
+        notes = require_containers(store)
+    except ALMAError as exc:
+        to_do = "correct azure.* in the configuration, or let  alma learn  create the containers"
+        yield Check("store", "fail", str(exc), to_do)
+        raise _Stop from exc
+    yield Check("store", "ok", without_password(store))
+    yield from (Check("store", "ok", note) for note in notes)
 
 
 def _size(store: str) -> str:

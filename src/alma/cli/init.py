@@ -23,7 +23,7 @@ _TEMPLATE = """\
 alma:
   project_id: {project}
 
-  # Where memories are stored: sqlite (one file), postgres (a server) or file (a directory of JSON).
+  # Where memories are stored: sqlite (one file), postgres (a server), azure (Cosmos DB) or file (JSON).
   storage: {storage}
   storage_dir: .alma            # relative to the directory that holds .alma
   db_name: alma.db
@@ -49,12 +49,22 @@ alma:
   {mark}  user: alma
   {mark}  password: ${{ALMA_POSTGRES_PASSWORD}}
 
+  # For storage: azure. ${{KEYVAULT:name}} is read from the Azure Key Vault at key_vault_url.
+  {azure}azure:
+  {azure}  endpoint: https://my-account.documents.azure.com:443/
+  {azure}  key: ${{AZURE_COSMOS_KEY}}
+  {azure}  database: alma-memory
+
   # The cache of retrieval results: memory (per process), redis or null.
   # retrieval:
   #   cache: redis
   # redis:
   #   url: ${{REDIS_URL}}
 """
+_ON_SERVERS = {
+    "postgres": "set ALMA_POSTGRES_PASSWORD",
+    "azure": "set azure.endpoint and AZURE_COSMOS_KEY",
+}
 _AGENT = """
     {name}:
       can_learn: []               # empty: everything
@@ -70,7 +80,7 @@ def init(
         list[str] | None, typer.Option(metavar="NAME", help="An agent to add to the configuration; may be repeated.")
     ] = None,
     storage: Annotated[
-        Literal["sqlite", "postgres", "file"], typer.Option(help="Where memories are stored.")
+        Literal["sqlite", "postgres", "azure", "file"], typer.Option(help="Where memories are stored.")
     ] = "sqlite",
     embeddings: Annotated[
         Literal["local", "openai", "azure", "mock"], typer.Option(help="The embedding provider.")
@@ -87,7 +97,7 @@ def init(
 ) -> None:
     """Write a commented configuration, and show how an MCP client connects.
 
-    The store is created as well, except on a PostgreSQL server. Existing memories are never changed.
+    The store is created as well, except on a server. Existing memories are never changed.
     """
     if config.exists() and not force:
         raise ConfigurationError(f"{config} exists: keep it, or overwrite it with --force")
@@ -98,7 +108,7 @@ def init(
     config.write_text(text, encoding="utf-8")
     if mcp_file is not None:
         mcp_file.write_text(json.dumps(clients, indent=2) + "\n", encoding="utf-8")
-    if storage != "postgres":
+    if storage not in _ON_SERVERS:
         open_memory(config, None, None).close()
     if as_json:
         show_json({"config": str(config), "mcp": _snippet(config), "mcp_file": mcp_file and str(mcp_file)})
@@ -114,6 +124,7 @@ def _text(project: str, storage: str, embeddings: str, agents: list[str]) -> str
         embeddings=embeddings,
         agents=named or "{}",
         mark="" if storage == "postgres" else "# ",
+        azure="" if storage == "azure" else "# ",
     )
 
 
@@ -124,7 +135,7 @@ def _tell(config: Path, storage: str, mcp_file: Path | None) -> None:
     else:
         say("\nFor an MCP client, for example in .mcp.json (written for you with --mcp-file .mcp.json):\n")
         say(json.dumps(_snippet(config), indent=2))
-    first = "set ALMA_POSTGRES_PASSWORD, then  alma doctor" if storage == "postgres" else "alma doctor"
+    first = f"{_ON_SERVERS[storage]}, then  alma doctor" if storage in _ON_SERVERS else "alma doctor"
     say(
         f'\nNext:  {first}\n       alma learn "Test the login form" --agent helena --outcome success '
         '--strategy "wait for the network to be idle"\n       alma retrieve "Test the sign-up form" --agent helena'

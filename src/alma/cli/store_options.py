@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from alma.redaction.redactor import Redactor
 
 DEFAULT_STORE = ".alma/alma.db"
-STORES = "An SQLite file, file:///folder or a postgresql:// URL."
+STORES = "An SQLite file, file:///folder, a postgresql:// or an azure:// URL."
 
 Config = Annotated[
     Path | None,

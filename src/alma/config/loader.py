@@ -11,12 +11,13 @@ from datetime import date
 from importlib import resources
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import yaml
 from pydantic import ValidationError as InvalidSettings
 
 from alma.config.secrets import Resolved, Vault, azure_vault, resolve_references
-from alma.config.settings import NOT_SHOWN, Settings, known_keys, section_at
+from alma.config.settings import NOT_SHOWN, Settings, known_keys, secret_keys, section_at
 from alma.errors import ConfigurationError, shown
 from alma.model.common import same_name
 from alma.paths import expand_home
@@ -39,6 +40,26 @@ def load_settings(path: str | Path, vault: Vault | None = None) -> Settings:
         weights = str(project / expand_home(settings.local.folder))
         absolute["local"] = settings.local.model_copy(update={"folder": weights})
     return settings.model_copy(update=absolute)
+
+
+def plain_secrets(path: str | Path) -> list[str]:
+    """The keys of a file whose secrets are written in it, not referred to."""
+    file = expand_home(path)
+    given = _section(parse_yaml(file), file)
+    sections = ((key, values) for key, values in given.items() if isinstance(values, Mapping))
+    return [
+        f"{key}.{name}"
+        for key, values in sections
+        for name in secret_keys(section_at((key, "")))
+        if _is_plain_secret(values.get(name))
+    ]
+
+
+def _is_plain_secret(value: Any) -> bool:
+    """Whether a value is a secret itself; a URL is one if it holds a password."""
+    if not isinstance(value, str) or not value or "${" in value:
+        return False
+    return bool(urlsplit(value).password) if "://" in value else True
 
 
 def settings_from(given: Mapping[str, Any], where: str = "the configuration", vault: Vault | None = None) -> Settings:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
@@ -90,11 +90,9 @@ def _bolt_address(value: str) -> str:
 
 
 def _openable(value: Any) -> Any:
-    """A documented store without an adapter gets its own error."""
-    if isinstance(value, str) and value.lower() in ("azure", "cosmos", "cosmosdb", "azure_cosmos"):
-        raise PydanticCustomError(
-            NOT_SHOWN, "is Azure Cosmos DB, which this version cannot open; choose sqlite, postgres or file"
-        )
+    """Other names of Azure Cosmos DB get an error that says its own."""
+    if isinstance(value, str) and value != "azure" and value.lower() in ("azure", "cosmos", "cosmosdb", "azure_cosmos"):
+        raise PydanticCustomError(NOT_SHOWN, "is Azure Cosmos DB by another name; write  storage: azure")
     return value
 
 
@@ -121,7 +119,7 @@ class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
 
 
-StorageChoice = Literal["sqlite", "local", "postgres", "file"]
+StorageChoice = Literal["sqlite", "local", "postgres", "azure", "file"]
 """The store."""
 
 DurabilityChoice = Literal["process", "power"]
@@ -185,7 +183,7 @@ class PostgresSettings(_Section):
 
 
 class AzureSettings(_Section):
-    """Azure OpenAI, Cosmos DB, and the key vault of ${KEYVAULT:…} references."""
+    """Cosmos DB, Azure OpenAI, and the key vault of ${KEYVAULT:…} references."""
 
     endpoint: str | None = None
     key: SecretText | None = None
@@ -370,6 +368,15 @@ class Settings(_Section):
 def known_keys(section: type[BaseModel]) -> list[str]:
     """The keys of a section, as written in the file."""
     return [field.alias or name for name, field in section.model_fields.items()]
+
+
+def secret_keys(section: type[BaseModel] = Settings) -> list[str]:
+    """The keys of a section whose values are secrets."""
+    return [name for name, field in section.model_fields.items() if _is_secret(field.annotation)]
+
+
+def _is_secret(annotation: Any) -> bool:
+    return annotation is Secret or any(map(_is_secret, get_args(annotation)))
 
 
 def section_at(path: tuple[Any, ...]) -> type[BaseModel]:

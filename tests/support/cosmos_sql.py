@@ -80,7 +80,7 @@ def plan(text: str, ranges: Sequence[Mapping[str, Any]]) -> Json:
             f"SELECT {most}c._rid, [{keys}] AS orderByItems, {query.payload} AS payload FROM c "
             f"WHERE ({query.where_text}) AND {{documentdb-formattableorderbyquery-filter}} ORDER BY {behind}"
         )
-    info = {
+    info: dict[str, Any] = {
         "distinctType": "Unordered" if query.distinct else "None",
         "top": query.top,
         "offset": query.offset,
@@ -115,7 +115,7 @@ def run(query: Query, documents: Sequence[Json], parameters: Mapping[str, Any]) 
     return answers[start:stop]
 
 
-def _aggregate(query: Query, found: list[Scope]) -> list[Json]:
+def _aggregate(query: Query, found: Sequence[Scope]) -> list[Json]:
     assert query.aggregated is not None
     values = [value for scope in found if (value := query.aggregated(scope)) is not UNDEFINED]
     result: Any

@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from qdrant_client import QdrantClient
 
 from alma.cache.keys import CACHE_TTL_CONFIG, PATTERNS
 from alma.config.settings import Settings
@@ -27,14 +28,20 @@ from alma.model.governance import default_settings
 from alma.model.kinds import KINDS
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.record import Record
+from alma.model.vector import Vector
 from alma.model.workspace import Project
+from alma.storage.base import RecordVector
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.sqlite_local import SQLiteStorage
+from alma.sync import Change
+from alma.testing import builders as make
+from alma.vectors.qdrant import QdrantProjection
 from tests.conftest import fresh_database
 from tests.graph.reading import GraphReader, states
 from tests.graph.test_neo4j_projection import ANA, memory, pattern, related
 from tests.support.bolt import BoltServer
 from tests.support.postgres import PostgresServer
+from tests.support.qdrant import QdrantNode
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted((ROOT / "docs" / "reference" / "documents").glob("[a-z]*.md"))
@@ -85,10 +92,13 @@ def test_every_line_is_checked(page: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def checks(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, bolt: BoltServer) -> dict[str, Check]:
+def checks(
+    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, bolt: BoltServer, qdrant: QdrantNode
+) -> dict[str, Check]:
     sqlite = _sqlite(tmp_path_factory.mktemp("documents") / "alma.db")
     postgresql = _postgresql(postgres)
     graph = _graph(bolt)
+    points, indexes = _collections(qdrant)
     return {
         "sqlite": sqlite.__contains__,
         "sqlite-table": sqlite.__contains__,
@@ -99,6 +109,8 @@ def checks(tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, b
         "neo4j": graph.__contains__,
         "neo4j-relationship": graph.__contains__,
         "neo4j-schema": _names_of_the_graph_schema().__contains__,
+        "qdrant": points.__contains__,
+        "qdrant-index": indexes.__contains__,
         "redis": {each.template for each in PATTERNS}.__contains__,
         "ttl": {f"{name} = {seconds}" for name, seconds in CACHE_TTL_CONFIG.items()}.__contains__,
         "setting": {f"{each.key} = {each.value}" for each in default_settings()}.__contains__,
@@ -164,6 +176,31 @@ def _graph(server: BoltServer) -> set[str]:
             found |= set(graph.kinds_of_edges())
         projection.clear()
     return found
+
+
+def _collections(server: QdrantNode) -> tuple[set[str], set[str]]:
+    """The collections, what their points hold, and the types of their payload indexes, of a memory and a pattern."""
+    vector = Vector([1.0] * 384)
+    kept: list[Any] = [
+        make.a_memory(summary="short", category="web", tags=["x"], session_id="s"),
+        make.a_pattern(),
+    ]
+    found, indexes = set(), set()
+    with QdrantProjection(server.url, model="documented", dims=384) as projection:
+        projection.prepare()
+        found_in = RecordVector("", "documented", 0, vector)
+        projection.apply([Change(type(x), x.id, x, (found_in._replace(record_id=x.id),)) for x in kept])
+        with closing(QdrantClient(server.url, check_compatibility=False)) as client:
+            for name in ("memory_embeddings", "pattern_embeddings"):
+                collection = client.get_collection(name)
+                vectors: Any = collection.config.params.vectors
+                found |= {name, f"{name}.size = {vectors.size}", f"{name}.distance = {vectors.distance.value}"}
+                (point,), _ = client.scroll(name)
+                found |= {f"{name}.{key}" for key in point.payload or {}}
+                schema = collection.payload_schema.items()
+                indexes |= {f"{name}.{key} = {each.data_type.value}" for key, each in schema}
+        projection.clear()
+    return found, indexes
 
 
 def _names_of_the_graph_schema() -> set[str]:

@@ -30,10 +30,10 @@ def program() -> Path:
 class QdrantNode:
     """A Qdrant server on 127.0.0.1 with a folder of its own; it can be killed and started again."""
 
-    def __init__(self, *arguments: str, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(self, *arguments: str, settings: Mapping[str, str] | None = None, folder: Path | None = None) -> None:
         self.port, self._grpc_port = _free_ports(2)
         self.url = f"http://127.0.0.1:{self.port}"
-        self.folder = Path(tempfile.mkdtemp(prefix="alma-qdrant-", dir=_in_memory()))
+        self.folder = folder or Path(tempfile.mkdtemp(prefix="alma-qdrant-", dir=_in_memory()))
         self._arguments = arguments
         self._settings = dict(settings or {})
         self._process: subprocess.Popen[bytes] | None = None

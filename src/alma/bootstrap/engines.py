@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alma.bootstrap.providers import construct
 from alma.bootstrap.stores import open_vector_index
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, MissingDependencyError
 
 if TYPE_CHECKING:
     from alma.config.settings import Settings
@@ -73,8 +73,16 @@ def open_projections(settings: Settings, storage: StorageBackend, embedder: Embe
 
 def _created(name: str, target: str, options: Mapping[str, Any]) -> Projection:
     module, _, cls = target.partition(":")
-    made: Projection = construct(getattr(import_module(module), cls), f"the {name} projection", options)
+    made: Projection = construct(getattr(_imported(name, module), cls), f"the {name} projection", options)
     return made
+
+
+def _imported(name: str, module: str) -> Any:
+    """The module of an engine, or an error that names the server and the extra."""
+    try:
+        return import_module(module)
+    except MissingDependencyError as exc:
+        raise ConfigurationError(f"the {name} server is configured, but {exc}; or leave {name} out") from exc
 
 
 def vector_index_of(settings: Settings, storage: StorageBackend, embedder: EmbeddingProvider) -> VectorIndex:
@@ -84,7 +92,7 @@ def vector_index_of(settings: Settings, storage: StorageBackend, embedder: Embed
     if settings.qdrant is None:
         raise ConfigurationError("vectors is qdrant, but qdrant.url is missing; add it")
     options = settings.qdrant.model_dump(exclude_none=True, exclude={"replication_factor"})
-    cls = import_module("alma.vectors.qdrant").QdrantIndex
+    cls = _imported("qdrant", "alma.vectors.qdrant").QdrantIndex
     made: VectorIndex = construct(cls, "the qdrant index", {"storage": storage, **options})
     return made
 

@@ -7,8 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
-from qdrant_client import models as m
-
 from alma.model.record import Record
 from alma.model.secret import Secret
 from alma.sync.projection import Change, Difference, Mismatch, Projection
@@ -16,6 +14,7 @@ from alma.vectors.qdrant_collections import Collections
 from alma.vectors.qdrant_index import QdrantIndex as QdrantIndex
 from alma.vectors.qdrant_points import HASH, KINDS, any_of, but, is_uuid, point_id, points_of
 from alma.vectors.qdrant_server import MissingCollectionError, QdrantError, QdrantServer
+from alma.vectors.qdrant_server import models as m
 
 _BYTES_AT_ONCE = 8 << 20
 _BYTES_PER_FLOAT = 13

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from hashlib import blake2b
 
-from qdrant_client import models as m
-
 from alma.errors import ValidationError
 from alma.model.record import Record
 from alma.vectors.qdrant_points import KINDS, payload_indexes
 from alma.vectors.qdrant_server import MissingCollectionError, QdrantServer
+from alma.vectors.qdrant_server import models as m
 
 _POINTS = ".points"
 _LONGEST_MODEL = 100
@@ -87,11 +86,13 @@ class Collections:
             return 0
 
     def delete_all(self) -> None:
-        """Delete every collection of these kinds; their aliases go with them."""
+        """Delete every collection of these kinds that has points; their aliases go with them."""
         starts = tuple(f"{self.base(cls)}." for cls in KINDS)
+        complete = {*self.aliases().values()}
         for each in self._server.call(lambda client: client.get_collections()).collections:
-            if each.name.startswith(starts):
-                self._server.call(lambda client, name=each.name: client.delete_collection(name))  # type: ignore[misc]
+            name = each.name
+            if name.startswith(starts) and (name not in complete or self.points(name)):
+                self._server.call(lambda client, name=name: client.delete_collection(name))  # type: ignore[misc]
 
     def _create(self, collection: str, dims: int, model: str) -> None:
         vectors = m.VectorParams(size=dims, distance=m.Distance.COSINE)

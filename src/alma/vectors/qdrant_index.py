@@ -8,8 +8,6 @@ from dataclasses import replace
 from operator import itemgetter
 from typing import Any
 
-from qdrant_client import models as m
-
 from alma.errors import IndexUnavailable, StorageError, ValidationError
 from alma.model.query import EVERYTHING, And, In, Predicate
 from alma.model.record import Record
@@ -21,6 +19,7 @@ from alma.vectors.base import Nearest
 from alma.vectors.qdrant_collections import Collections
 from alma.vectors.qdrant_points import KINDS, any_of, but, condition_of, unit_of
 from alma.vectors.qdrant_server import MissingCollectionError, QdrantError, QdrantServer
+from alma.vectors.qdrant_server import models as m
 
 _log = logging.getLogger("alma.vectors.qdrant")
 

@@ -10,8 +10,6 @@ from hashlib import blake2b
 from typing import Any, assert_never
 from uuid import NAMESPACE_OID, UUID, uuid5
 
-from qdrant_client import models as m
-
 from alma.model.fields import FieldType
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Layer, Memory, ProjectPattern
@@ -20,6 +18,7 @@ from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector
 from alma.storage.document import timestamp_text
+from alma.vectors.qdrant_server import models as m
 
 HASH, PART = "content_hash", "part"
 _LAYERS = "layer_assignments"

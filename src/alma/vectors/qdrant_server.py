@@ -14,6 +14,7 @@ from alma.model.secret import Secret
 
 try:
     from qdrant_client import QdrantClient
+    from qdrant_client import models as models
     from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
     from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
 except ImportError as exc:

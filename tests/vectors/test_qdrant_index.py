@@ -15,6 +15,7 @@ from qdrant_client import QdrantClient
 from qdrant_client import models as m
 
 from alma import ALMA
+from alma.bootstrap import open_storage
 from alma.errors import ConfigurationError, IndexUnavailable
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, Has, In, Missing, Or, Predicate
@@ -25,6 +26,7 @@ from alma.sync import DataSyncManager, Relay
 from alma.testing import builders as make
 from alma.testing.builders import EVERYWHERE
 from alma.vectors.qdrant import QdrantIndex, QdrantProjection
+from tests.conftest import empty_store
 from tests.support.qdrant import QdrantNode
 
 EAST, NORTH = [1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]
@@ -99,6 +101,47 @@ def _build_graph(client: QdrantClient, collection: str) -> None:
         optimizers_config=m.OptimizersConfigDiff(indexing_threshold=100),
     )
     wait_until(lambda: (client.get_collection(collection).indexed_vectors_count or 0) >= COUNT)
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql", "files"])
+def test_qdrant_searches_for_every_store(
+    request: pytest.FixtureRequest, kind: str, qdrant: QdrantNode, projection: QdrantProjection, prefix: str
+) -> None:
+    with (
+        open_storage(empty_store(request, kind), 4) as store,
+        closing(QdrantIndex(store, qdrant.url, prefix=prefix)) as index,
+    ):
+        store.save_many(make.a_memory(id=f"{n:02}", user_id=f"user {n % 3}", embedding=[1, n, 0, 0]) for n in range(30))
+        Relay(store, projection).run()
+        store.delete(Memory, ["03"], EVERYWHERE)
+        store.save(make.a_memory(id="new", user_id="user 0", embedding=EAST))
+        for scope in (EVERYWHERE, Scope(user_id="user 0")):
+            found = [tuple(each) for each in index.search(Memory, EAST, scope, limit=5)]
+            assert found == store.nearest_ids(Memory, EAST, scope, limit=5)
+        assert found[0] == ("00", 1.0)
+
+
+def test_both_models_are_found_while_a_store_moves_to_another(
+    sqlite_path: Path, qdrant: QdrantNode, projection: QdrantProjection, prefix: str
+) -> None:
+    with (
+        SQLiteStorage(sqlite_path, embedding_dim=4, embedding_model="old") as before,
+        SQLiteStorage(sqlite_path, embedding_dim=2, embedding_model="new/one") as after,
+        closing(QdrantIndex(before, qdrant.url, prefix=prefix)) as of_old,
+        closing(QdrantIndex(after, qdrant.url, prefix=prefix)) as of_new,
+    ):
+        before.save_many(make.a_memory(id=f"{n}", embedding=[1, n, 0, 0]) for n in range(9))
+        relay = Relay(before, projection)
+        relay.run()
+        for step in range(3):
+            moved = range(3 * step, 3 * step + 3)
+            after.put_vectors(Memory, {f"{n}": [n, 1] for n in moved}, "new/one")
+            for _ in range(2):
+                for index, store, wanted in ((of_old, before, EAST), (of_new, after, [0, 1])):
+                    found = [tuple(each) for each in index.search(Memory, wanted, EVERYWHERE, limit=20)]
+                    assert found == store.nearest_ids(Memory, wanted, EVERYWHERE, limit=20)
+                relay.run()
+        assert len(found) == 9
 
 
 def test_predicates_and_a_threshold_narrow_the_search(

@@ -145,7 +145,13 @@ class QdrantProjection(Projection):
     ) -> None:
         """Write the points of these records, then delete what else they have."""
         for batch in _bounded(points.values()):
-            self._server.call(lambda client, batch=batch: client.upsert(alias, batch, wait=True))  # type: ignore[misc]
+            # The client's own `upsert` looks into each point for texts to embed, which takes longer than all the rest.
+            wanted = m.PointsList(points=batch)
+            self._server.call(
+                lambda client, wanted=wanted: client.http.points_api.upsert_points(  # type: ignore[misc]
+                    alias, wait=True, point_insert_operations=wanted
+                )
+            )
         left = but([_of_records(cls, record_ids)], _ids_among(points))
         self._server.call(lambda client: client.delete(alias, m.FilterSelector(filter=left), wait=True))
 

@@ -212,14 +212,17 @@ def _vectors(memory: ALMA) -> Check:
     return Check("vectors", "ok", f"all memories have vectors ({sum(1 for _ in kinds)} kinds)")
 
 
+_INDEX_FIX = "start its server, if it has one; alma reembed  rebuilds it otherwise"
+
+
 def _index(memory: ALMA) -> Check:
     begun = time.perf_counter()
     try:
         found = memory.retrieval.retrieve(_PROBE, "doctor", memory.project_id, bypass_cache=True)
     except ALMAError as exc:
-        return Check("index", "fail", str(exc), "alma reembed  rebuilds it")
+        return Check("index", "fail", str(exc), _INDEX_FIX)
     if found.degraded:
-        return Check("index", "fail", found.degraded, "alma reembed  rebuilds it")
+        return Check("index", "fail", found.degraded, _INDEX_FIX)
     took = (time.perf_counter() - begun) * 1000
     return Check("index", "ok", f"{type(memory.retrieval.index).__name__}, answered in {took:,.0f} ms")
 

@@ -18,7 +18,7 @@ from alma.storage.document import timestamp_of, timestamp_text
 from alma.sync.options import RelayOptions
 from alma.sync.projection import Projection
 from alma.sync.reading import EVERYWHERE, changes_of
-from alma.sync.rebuilding import BY, OTHERS, Progress, progress_of, read_note, rebuild_of, register, write_note
+from alma.sync.rebuilding import BY, OTHERS, Progress, prepare, progress_of, read_note, rebuild_of, register, write_note
 from alma.sync.relay import Batch, Relay
 from alma.sync.results import (
     ConsistencyIssue,
@@ -269,7 +269,7 @@ class DataSyncManager(Closeable):
         with self.storage.snapshot() as tx:
             changes = changes_of(tx, projection, names)
         try:
-            projection.prepare()
+            prepare(self.storage, projection)
             projection.apply(changes)
         except (StorageError, ValidationError) as exc:
             return EngineSync(projection.name, synced=False, problem=str(exc))

@@ -68,7 +68,7 @@ class Projection(Closeable):
     def prepare(self) -> bool | None:
         """Create the collections, constraints and indexes that are missing; may be repeated.
 
-        True says that all were missing: the engine is new, or has lost what it had, and the relay fills it again.
+        True says that what had entries was missing: the engine is new, or has lost them, and the relay fills it again.
         """
 
     @abstractmethod

@@ -94,6 +94,12 @@ def register(storage: StorageBackend, projection: Projection) -> bool:
     return storage.write(write, BY)
 
 
+def prepare(storage: StorageBackend, projection: Projection) -> None:
+    """Create what an engine lacks; one that has lost entries is filled again by the next relay."""
+    if projection.prepare():
+        storage.write(lambda tx: request_rebuild(tx, projection.name), BY)
+
+
 def request_rebuild(tx: Transaction, projection: str) -> None:
     """Have the next relay of a projection clear its engine and make it anew."""
     _write(tx, projection, Rebuild(clock.now() - _CLEARING))

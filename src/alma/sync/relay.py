@@ -15,7 +15,7 @@ from alma.storage.base import Mark, StorageBackend
 from alma.sync.options import RelayOptions
 from alma.sync.projection import Change, Projection
 from alma.sync.reading import changes_of
-from alma.sync.rebuilding import BY, Progress, advance, clear, progress_of, register, request_rebuild
+from alma.sync.rebuilding import Progress, advance, clear, prepare, progress_of, register
 
 _log = logging.getLogger("alma.sync")
 
@@ -78,10 +78,9 @@ class Relay:
         """Register the projection and create what its engine lacks; done once, and again after an error."""
         if self._is_prepared:
             return
-        is_new = register(self._storage, self.projection)
+        register(self._storage, self.projection)
         self._require_engine()
-        if self.projection.prepare() and not is_new:
-            self._storage.write(lambda tx: request_rebuild(tx, self.projection.name), BY)
+        prepare(self._storage, self.projection)
         self._is_prepared = True
 
     def clear(self) -> None:

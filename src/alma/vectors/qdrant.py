@@ -118,8 +118,8 @@ class QdrantProjection(Projection):
         self._server.close()
 
     def _is_lost(self, aliases: Mapping[str, str]) -> bool:
-        """Whether none of the collections is there that `prepare` makes."""
-        return self._model is not None and not any(self._collections.base(cls) in aliases for cls in self.kinds)
+        """Whether a collection is missing that `prepare` makes."""
+        return self._model is not None and not all(self._collections.base(cls) in aliases for cls in self.kinds)
 
     # ------------------------------------------------------------------ applying
 

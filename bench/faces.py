@@ -1,4 +1,4 @@
-"""Measure the faces: cold start, throughput of REST and MCP, and memory of an idle service.
+"""Measure the faces: cold start, hooks, tokens of MCP, throughput of REST and MCP, and memory of an idle service.
 
     python bench/faces.py                                       # about ten minutes
     python bench/faces.py --stores sqlite --seconds 2 --clients 1,8
@@ -23,6 +23,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+import faces_hooks
 import faces_mcp
 import faces_rest
 from places import STORES, stores_named
@@ -86,6 +87,17 @@ def show(console: Console, found: dict[str, Any]) -> None:
     for name, megabytes in found["idle_memory_mb"].items():
         memory.add_row(name, f"{megabytes:.0f}", _judged(megabytes < _IDLE_MB, f"< {_IDLE_MB}"))
     console.print(memory)
+    hooks = Table("hook", "state", "p50 ms", "p95 ms", "processor ms", "target")
+    for each in found["hooks"]:
+        limit = faces_hooks.LIMIT_MS
+        wanted = "" if each["state"] == "interpreter" else _judged(each["p95_ms"] <= limit, f"p95 ≤ {limit}")
+        times = [f"{each[name]:.0f}" for name in ("p50_ms", "p95_ms", "processor_ms")]
+        hooks.add_row(each["event"], each["state"], *times, wanted)
+    console.print(hooks)
+    tokens = Table("MCP", "tokens")
+    for name, count in found["tokens"].items():
+        tokens.add_row(name, f"{count:,}")
+    console.print(tokens)
     table = Table("store", "face", "operation", "clients", "a second", "p50 ms", "p99 ms", "errors", "target")
     for each in found["loads"]:
         counted = (each["face"], each["operation"], each["clients"]) == ("REST", "retrieve", 8)
@@ -122,6 +134,9 @@ def main() -> None:
             found: dict[str, Any] = {"cold_start_seconds": cold_starts(work)}
         with progress.status("an idle service"):
             found["idle_memory_mb"] = faces_rest.idle_memory_mb(str(work / "idle.db"))
+        with progress.status("hooks, and what MCP costs a model"):
+            found["hooks"] = [asdict(each) for each in faces_hooks.latencies(work)]
+            found["tokens"] = faces_hooks.tokens(work)
         found["loads"] = []
         for store in args.stores:
             target = str(work / "load.db") if server is None or store == "sqlite" else server.create_database("faces")

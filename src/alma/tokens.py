@@ -49,11 +49,20 @@ def count_tokens(text: str) -> int:
 
     Without the vocabularies this is an estimate that errs on the high side.
     """
-    encodings = _encodings()
+    encodings = () if _estimating else _encodings()
     if not encodings:
         return sum(map(_estimate, _PIECE.findall(text))) or int(bool(text))
     pieces = [text[start : start + _AT_ONCE] for start in range(0, len(text), _AT_ONCE)]
     return max(sum(len(encoding.encode_ordinary(piece)) for piece in pieces) for encoding in encodings)
+
+
+_estimating = False
+
+
+def use_estimates() -> None:
+    """Count by the estimate in this process, because loading the vocabularies takes too long for it."""
+    global _estimating
+    _estimating = True
 
 
 @cache

@@ -14,11 +14,10 @@ from alma.memory.filters import ALIVE, MemoryFilter, visible
 from alma.memory.journal import Journal
 from alma.memory.layers import PROMOTABLE
 from alma.model.governance import ANONYMOUS
-from alma.model.memory import Memory
+from alma.model.memory import INSTRUCTION_TYPES, Memory
 from alma.model.query import And, Compare, Cursor, In, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.retrieval.router import INSTRUCTION_TYPES
 from alma.storage.base import Query, StorageBackend
 from alma.storage.queries import inside
 from alma.storage.sql.backend import SqlBackend

@@ -171,6 +171,7 @@ ENTRIES = (
     Entry(SERVE, "serve", "Run the REST service.", "serving:serving"),
     Entry(SERVE, "mcp", "Run the MCP server.", "serving:mcp"),
     Entry(SERVE, "whoami", "Show what the caller may do.", _OPERATION),
+    Entry(SERVE, "hook", "Answer an event of a coding assistant, read from standard input.", "serving:hook"),
     Entry(SERVE, "keys", "Create, list and revoke the API keys of the REST service.", "serving:keys"),
 )
 LazyGroup.entries = {entry.name: entry for entry in ENTRIES}

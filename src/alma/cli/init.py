@@ -10,10 +10,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from alma.cli.app import single
+from alma.cli.hosts import FileChange, changes_for
 from alma.cli.output import AsJson, say, show_json
 from alma.cli.store_options import open_memory
 from alma.config import DEFAULT_CONFIG
 from alma.errors import ConfigurationError
+from alma.hooks.hosts import HOSTS
 from alma.paths import make_directory
 
 _TEMPLATE = """\
@@ -92,28 +94,66 @@ def init(
         Path | None,
         typer.Option(metavar="FILE", help="Add the server to this file of an MCP client, for example .mcp.json."),
     ] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help=f"Add hooks and the MCP server to the files of this assistant: {', '.join(HOSTS)}; may be repeated.",
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be written, and write nothing.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing configuration.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Write a commented configuration, and show how an MCP client connects.
 
-    The store is created as well, except on a server. Existing memories are never changed.
+    The store is created as well, except on a server. Existing memories are never changed. With --host, an existing
+    configuration is kept, and so is everything else in the files of the assistant.
     """
-    if config.exists() and not force:
+    kept = config.exists() and not force
+    if kept and not host:
         raise ConfigurationError(f"{config} exists: keep it, or overwrite it with --force")
     text = _text(project or _folder_name(), storage, embeddings, agent or [])
-    # Read first, so that nothing is written if the client's file is invalid.
+    # Read first, so that nothing is written if a file of a client is invalid.
     clients = None if mcp_file is None else _with_server(mcp_file, config)
-    make_directory(config.parent)
-    config.write_text(text, encoding="utf-8")
+    changes = [change for each in host or () for change in changes_for(each, Path.cwd(), config) if change.is_needed]
+    if dry_run:
+        _show_dry_run(config, kept, changes)
+        return
+    if not kept:
+        make_directory(config.parent)
+        config.write_text(text, encoding="utf-8")
     if mcp_file is not None:
         mcp_file.write_text(json.dumps(clients, indent=2) + "\n", encoding="utf-8")
-    if storage not in _ON_SERVERS:
+    for change in changes:
+        change.write()
+    if storage not in _ON_SERVERS and not kept:
         open_memory(config, None, None).close()
     if as_json:
-        show_json({"config": str(config), "mcp": _snippet(config), "mcp_file": mcp_file and str(mcp_file)})
-        return
-    _tell(config, storage, mcp_file)
+        written = [str(change.path) for change in changes]
+        described = {"config": str(config), "mcp": _snippet(config), "mcp_file": mcp_file and str(mcp_file)}
+        show_json({**described, "host_files": written})
+    elif host:
+        _tell_hosts(config, kept, changes)
+    else:
+        _tell(config, storage, mcp_file)
+
+
+def _show_dry_run(config: Path, kept: bool, changes: list[FileChange]) -> None:
+    say(f"{config} would be {'kept' if kept else 'written'}")
+    for change in changes:
+        say(change.diff())
+    if not changes:
+        say("no other file would change")
+
+
+def _tell_hosts(config: Path, kept: bool, changes: list[FileChange]) -> None:
+    say(f"{'Kept' if kept else 'Wrote'} {config}")
+    for change in changes:
+        say(f"Wrote {change.path}")
+    if not changes:
+        say("The files of the assistant are up to date")
+    say("Restart the assistant: it gets memories before each prompt, and what happened is learned.")
 
 
 def _text(project: str, storage: str, embeddings: str, agents: list[str]) -> str:
@@ -168,4 +208,5 @@ app = single(
     "alma init",
     "alma init --project shop --agent helena --agent victor --mcp-file .mcp.json --force",
     "alma init --storage postgres --config server/config.yaml",
+    "alma init --host claude-code --dry-run",
 )

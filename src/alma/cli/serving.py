@@ -81,11 +81,29 @@ def mcp_server(context: typer.Context) -> None:
     main(context.args)
 
 
+def hook_command(context: typer.Context) -> None:
+    """Answer an event of a coding assistant: JSON on standard input, JSON on standard output, always exit code 0.
+
+    Options: --host claude-code|codex|gemini-cli|cursor, --agent, --user, --config, --store, --project.
+    """
+    # Only reached for help; otherwise `alma.cli.main` starts the hook directly.
+    from alma.hooks.command import main
+
+    main(context.args)
+
+
 serving = single(serve, "alma serve", "alma serve --port 8081 --require-key --store .alma/alma.db")
 mcp = single(
     mcp_server,
     "alma mcp --config .alma/config.yaml",
     "alma mcp --http --port 8765 --toolset full",
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+)
+
+hook = single(
+    hook_command,
+    "alma hook SessionStart",
+    "alma hook beforeSubmitPrompt --host cursor --agent helena",
     context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
 )
 

@@ -14,6 +14,9 @@ from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings,
 from alma.model.fields import JsonObject, Range, derived, following
 from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
 
+INSTRUCTION_TYPES = ("instruction", "standing_instruction")
+"""The types of general memories that are included in every slice."""
+
 
 class Layer(StrEnum):
     """The layer of a general memory, which decides where it is visible."""

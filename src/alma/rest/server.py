@@ -19,6 +19,7 @@ from alma import __version__
 from alma.config import config_file
 from alma.core import ALMA, DEFAULT_PROJECT
 from alma.errors import ALMAError, ConfigurationError, MissingDependencyError
+from alma.hooks.resident import answering_hooks
 from alma.mcp.http import asgi_app
 from alma.model.fields import JsonObject
 from alma.process import limit_malloc_arenas, trim_malloc
@@ -94,7 +95,7 @@ def serve(
     with listen(options) as sock, _open_memory(config, store, project_id) as memory:
         alma = memory if project_id is None else memory.for_project(project_id)
         server = create_server(sock, alma, options, announce)
-        with throttled_logging() as server.repeated:
+        with throttled_logging() as server.repeated, answering_hooks(alma, config, store, project_id):
             server.run(sockets=[sock])
 
 

@@ -10,15 +10,12 @@ from functools import lru_cache
 
 from alma.errors import FullTextMissingError, ProviderError, ScopeViolationError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
-from alma.model.memory import Memory
+from alma.model.memory import INSTRUCTION_TYPES, Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope, alive, public
 
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
-INSTRUCTION_TYPES = ("instruction", "standing_instruction")
-"""The types of general memories that are included in every slice."""
-
 # A task is described at its beginning.
 _LONGEST_QUERY = 20_000
 _UNREADABLE = re.compile("[\x00\ud800-\udfff]")

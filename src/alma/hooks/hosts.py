@@ -1,0 +1,166 @@
+"""The hosts whose events are understood: their names for events and fields, and the JSON they expect."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+START, PROMPT, TOOL, FAILURE, STOP, SUBAGENT, COMPACT, END = (
+    *("start", "prompt", "tool", "failure", "stop", "subagent", "compact", "end"),
+)
+"""What an event means, whatever its host calls it."""
+
+HANDS_OVER = frozenset({START, PROMPT})
+"""The events that are answered with memories; all others are learned from."""
+
+_LONGEST_TEXT = 20_000
+_LONGEST_ERROR = 2_000
+_LONGEST_CALL = 300
+
+Json = dict[str, Any]
+
+
+class Host(NamedTuple):
+    """A host: which of its events are used, and for which of them it takes context from a hook."""
+
+    name: str
+    events: Mapping[str, str]
+    takes_context: frozenset[str]
+    flat: bool = False
+
+    def answer(self, event: str, context: str) -> Json:
+        """The JSON that hands over a context; an empty object changes nothing."""
+        if not context or event not in self.takes_context:
+            return {}
+        if self.flat:
+            return {"additional_context": context}
+        return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": context}}
+
+
+HOSTS: Mapping[str, Host] = {
+    each.name: each
+    for each in (
+        Host(
+            "claude-code",
+            {
+                "SessionStart": START,
+                "UserPromptSubmit": PROMPT,
+                "PostToolUseFailure": FAILURE,
+                "Stop": STOP,
+                "SubagentStop": SUBAGENT,
+                "PreCompact": COMPACT,
+                "SessionEnd": END,
+            },
+            frozenset({"SessionStart", "UserPromptSubmit"}),
+        ),
+        Host(
+            "codex",
+            {
+                "SessionStart": START,
+                "UserPromptSubmit": PROMPT,
+                "PostToolUse": TOOL,
+                "Stop": STOP,
+                "SubagentStop": SUBAGENT,
+                "PreCompact": COMPACT,
+            },
+            frozenset({"SessionStart", "UserPromptSubmit"}),
+        ),
+        Host(
+            "gemini-cli",
+            {
+                "SessionStart": START,
+                "BeforeAgent": PROMPT,
+                "AfterTool": TOOL,
+                "AfterAgent": STOP,
+                "PreCompress": COMPACT,
+                "SessionEnd": END,
+            },
+            frozenset({"SessionStart", "BeforeAgent"}),
+        ),
+        Host(
+            "cursor",
+            {
+                "sessionStart": START,
+                "beforeSubmitPrompt": PROMPT,
+                "postToolUseFailure": FAILURE,
+                "afterAgentResponse": STOP,
+                "preCompact": COMPACT,
+                "sessionEnd": END,
+            },
+            # Cursor takes no context with a prompt.
+            frozenset({"sessionStart"}),
+            flat=True,
+        ),
+    )
+}
+
+
+class Event(NamedTuple):
+    """An event of any host, with what is used of it."""
+
+    act: str
+    name: str
+    session: str
+    source: str = ""
+    prompt: str = ""
+    said: str = ""
+    transcript: str = ""
+    tool: str = ""
+    call: str = ""
+    error: str = ""
+    duration_ms: int | None = None
+
+    def as_json(self) -> Json:
+        """The event as it is sent to the resident process and spooled."""
+        return {name: value for name, value in self._asdict().items() if value not in ("", None)}
+
+
+def event_of(host: Host, name: str, payload: Json) -> Event | None:
+    """The event in a host's payload; None for one that is not used."""
+    act = host.events.get(name)
+    if act is None:
+        return None
+    error = _error(act, payload)
+    if act == TOOL and error:
+        act = FAILURE
+    if act == TOOL or (act == FAILURE and (not error or payload.get("is_interrupt") is True)):
+        return None
+    duration = payload.get("duration_ms")
+    return Event(
+        act,
+        name,
+        _text(payload, "session_id", "conversation_id") or "none",
+        source=_text(payload, "source", "trigger"),
+        prompt=_text(payload, "prompt")[:_LONGEST_TEXT],
+        said=_text(payload, "last_assistant_message", "prompt_response", "text")[:_LONGEST_TEXT],
+        transcript=_text(payload, "agent_transcript_path", "transcript_path"),
+        tool=_text(payload, "tool_name"),
+        call=_call(payload.get("tool_input")),
+        error=error[:_LONGEST_ERROR],
+        duration_ms=duration if isinstance(duration, int) and not isinstance(duration, bool) else None,
+    )
+
+
+def _text(payload: Mapping[str, Any], *names: str) -> str:
+    return next((value for name in names if isinstance(value := payload.get(name), str) and value), "")
+
+
+def _call(arguments: Any) -> str:
+    """What a tool was asked to do: its first text, as a command or a path."""
+    if isinstance(arguments, str):
+        return arguments[:_LONGEST_CALL]
+    values = arguments.values() if isinstance(arguments, Mapping) else ()
+    return next((value[:_LONGEST_CALL] for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def _error(act: str, payload: Mapping[str, Any]) -> str:
+    if act == FAILURE:
+        return _text(payload, "error", "error_message")
+    response = payload.get("tool_response")
+    if act != TOOL or not isinstance(response, Mapping):
+        return ""
+    failed = response.get("exit_code", 0) not in (0, None) or response.get("is_error") is True
+    error = response.get("error")
+    if isinstance(error, Mapping):
+        return _text(error, "message") or "failed"
+    return str(error) if error else _text(response, "output", "stderr") or "failed" if failed else ""

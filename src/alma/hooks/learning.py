@@ -1,0 +1,170 @@
+"""What the resident process does with events: retrieve for a session, and learn from what happened."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from alma.core import ALMA
+from alma.errors import ALMAError
+from alma.extraction.auto_learner import AutoLearner
+from alma.extraction.model import create_extractor
+from alma.hooks.files import HookFiles
+from alma.hooks.hosts import FAILURE, PROMPT, START, Event, Json
+from alma.hooks.texts import BLOCK_TOKENS, TASK_TOKENS, without_marked
+from alma.model.injection import Block, Shown, block_of
+from alma.model.learning import AntiPattern, Heuristic
+from alma.model.query import And, Compare, Order
+from alma.model.scope import Scope
+from alma.model.slice import ESTABLISHED_CONFIDENCE, ESTABLISHED_OUTCOMES, MemorySlice
+
+_log = logging.getLogger("alma.hooks")
+
+_MOST_LESSONS, _MOST_WARNINGS = 8, 5
+_ABOUT_NOTHING = "the start of a session"
+_LONGEST_TASK = 400
+_MOST_BYTES = 2_000_000
+_MOST_TURNS = 200
+
+
+class HookService:
+    """Answers events of sessions from a memory, and learns from them."""
+
+    def __init__(self, alma: ALMA, files: HookFiles) -> None:
+        self._alma = alma
+        self._files = files
+
+    # ------------------------------------------------------------------ handing over
+
+    def found(self, event: Event, agent: str, user: str | None, shown: Shown) -> Block:
+        """What an event is answered with."""
+        if event.act == START:
+            return block_of(self._block(agent, user), shown, BLOCK_TOKENS)
+        found = self._alma.retrieve(event.prompt, agent, user) if event.prompt.strip() else MemorySlice()
+        # Preferences and instructions belong to the block at the start, and are added here only if they are new.
+        return block_of(found, shown, TASK_TOKENS)
+
+    def warm_up(self) -> None:
+        """Load the models, so that the first hook need not wait for them."""
+        nothing = Event(START, START, START)
+        for event in (nothing, nothing._replace(act=PROMPT, prompt=_ABOUT_NOTHING)):
+            self.found(event, _ABOUT_NOTHING, None, {})
+
+    def _block(self, agent: str, user: str | None) -> MemorySlice:
+        """What does not change during a session: preferences, standing instructions, established lessons."""
+        kinds = ("user_preference", "memory")
+        always = self._alma.retrieve(_ABOUT_NOTHING, agent, user, kinds=kinds)
+        readable = self._alma.learning.validator.readable_scope(agent).get_readable_agents()
+        scope = Scope(project_id=self._alma.project_id, agent=tuple(readable))
+        often = Compare("occurrence_count", "ge", ESTABLISHED_OUTCOMES)
+        strong = And(often, Compare("confidence", "ge", ESTABLISHED_CONFIDENCE))
+        by_confidence = (Order("confidence", "desc"), Order("id"))
+        lessons = self._alma.storage.find(Heuristic, scope, strong, by_confidence, _MOST_LESSONS)
+        warnings = self._alma.storage.find(AntiPattern, scope, often, (Order("last_seen", "desc"),), _MOST_WARNINGS)
+        block = replace(always, heuristics=tuple(lessons), anti_patterns=tuple(warnings), memories=(), agent=agent)
+        self._alma.ingest.served(block, agent, self._alma.scope(agent))
+        return block
+
+    # ------------------------------------------------------------------ learning
+
+    def learn(self, waiting: Mapping[str, Any]) -> None:
+        """Learn from a spooled event; one that cannot be learned from is logged."""
+        agent, user = str(waiting.get("agent", "")), waiting.get("user")
+        event = Event(**waiting["event"])
+        try:
+            if served := waiting.get("served"):
+                self._alma.ingest.served(served, agent, self._alma.scope(agent))
+            elif event.act == FAILURE:
+                self._learn_failure(event, agent)
+            else:
+                self._learn_conversation(event, agent, user if isinstance(user, str) else None)
+        except ALMAError as exc:
+            self._files.log(f"{event.name} was not learned from: {exc}")
+
+    def _learn_failure(self, event: Event, agent: str) -> None:
+        task = event.prompt[:_LONGEST_TASK].strip() or f"use {event.tool}"
+        self._alma.learn(
+            agent,
+            task,
+            "failure",
+            f"{event.tool}: {event.call}" if event.call else event.tool,
+            error_message=event.error,
+            duration_ms=event.duration_ms,
+            metadata={"source": "hook", "session": event.session},
+        )
+
+    def _learn_conversation(self, event: Event, agent: str, user: str | None) -> None:
+        progress = self._files.progress(event.session)
+        turns = self._new_turns(event, progress)
+        if turns:
+            # The rules, whatever the configuration says: a hook never calls a language model.
+            learner = AutoLearner(self._alma, create_extractor("rules", judge=self._alma.judge))
+            learner.learn_from_conversation(turns, agent, user)
+        self._files.save_progress(event.session, progress)
+
+    def _new_turns(self, event: Event, progress: Json) -> list[dict[str, str]]:
+        """What was said since the last event of the session; `progress` is brought up to date.
+
+        The last answer is in the event, and in the transcript a moment later: it counts once.
+        """
+        offsets = progress.setdefault("offsets", {})
+        answered = progress.get("answered", "")
+        turns: list[dict[str, str]] = []
+        if event.transcript:
+            turns, offsets[event.transcript] = _read(Path(event.transcript), int(offsets.get(event.transcript, 0)))
+        if not turns and event.said and _mark(event.said) != answered and event.prompt:
+            turns = [{"role": "user", "content": without_marked(event.prompt)}]
+        turns = [turn for turn in turns if _mark(turn["content"]) != answered or turn["role"] == "user"]
+        if event.said:
+            if _mark(event.said) not in (answered, *(_mark(turn["content"]) for turn in turns)):
+                turns.append({"role": "assistant", "content": without_marked(event.said)})
+            progress["answered"] = _mark(event.said)
+        return turns[-_MOST_TURNS:]
+
+
+def _read(file: Path, offset: int) -> tuple[list[dict[str, str]], int]:
+    """The turns in a transcript after a position, and the position of the next."""
+    try:
+        with file.open("rb") as lines:
+            size = file.stat().st_size
+            lines.seek(max(offset if offset <= size else 0, size - _MOST_BYTES))
+            data = lines.read()
+            end = lines.tell()
+    except OSError as exc:
+        _log.warning("a transcript cannot be read", extra={"reason": str(exc)})
+        return [], offset
+    whole, newline, rest = data.rpartition(b"\n")
+    turns = [turn for line in whole.splitlines() if (turn := _turn(line)) is not None] if newline else []
+    return turns, end - len(rest)
+
+
+def _turn(line: bytes) -> dict[str, str] | None:
+    """What a person or the model said in a line of a transcript; None for tools, notes and other lines."""
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(entry, dict) or entry.get("type") not in ("user", "assistant") or entry.get("isMeta"):
+        return None
+    message = entry.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    said = without_marked("\n".join(_said(content))).strip()
+    return {"role": entry["type"], "content": said} if said else None
+
+
+def _said(content: Any) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    for part in content if isinstance(content, Sequence) and not isinstance(content, str) else ():
+        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
+            yield part["text"]
+
+
+def _mark(text: str) -> str:
+    said = " ".join(without_marked(text).split())
+    return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=12).hexdigest()

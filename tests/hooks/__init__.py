@@ -1,0 +1,1 @@
+"""Hooks of coding assistants: real processes, one store per module."""

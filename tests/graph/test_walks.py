@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from alma import ALMA
+from alma import ALMA, clock
 from alma.bootstrap import open_storage
 from alma.errors import ConfigurationError
 from alma.graph.neo4j_projection import Neo4jProjection
@@ -26,7 +26,7 @@ from alma.memory.walking import related_among
 from alma.model.governance import Attribution
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.record import Record
-from alma.model.scope import Scope
+from alma.model.scope import Scope, visible
 from alma.storage.base import StorageBackend
 from alma.sync.manager import DataSyncManager
 from tests.graph.reading import GraphReader, gone, states
@@ -107,7 +107,7 @@ def test_a_walk_gives_the_answer_of_the_store_whatever_the_server_has(
     opened.apply(states(*sent))
     alone, together = Relationships(store), Relationships(store, graph=walks)
     ids = [each.id for each in records if isinstance(each, Memory)]
-    given = {
+    given: dict[str, Any] = {
         "direction": data.draw(st.sampled_from(("out", "in", "both"))),
         "max_depth": data.draw(st.integers(1, 5)),
         "relations": data.draw(st.sampled_from((None, None, ["builds_on", "relates_to"], ["gehört_zu"]))),
@@ -118,7 +118,14 @@ def test_a_walk_gives_the_answer_of_the_store_whatever_the_server_has(
     scopes = Scope(project_id=mark), Scope(user_id="ana", project_id=mark), Scope(user_id="ana")
     for scope in (*scopes, Scope.everywhere()):
         start, end = chance.sample(ids, 2)
-        assert _asked(together, start, end, scope, **given) == _asked(alone, start, end, scope, **given)
+        found = _asked(alone, start, end, scope, **given)
+        if not isinstance(found, str) and given["relations"] is None:
+            shown = visible(scope, clock.now(), given["by"].user_id)
+            along = Along(None, given["min_strength"]).predicate
+            way, depth, limit = given["direction"], given["max_depth"], given["limit"]
+            reached = store.reachable([start], scope, shown, along, way, depth, limit)
+            assert [(each.memory.id, each.depth) for each in found[0]] == [(each.id, each.depth) for each in reached]
+        assert _asked(together, start, end, scope, **given) == found
 
 
 def test_the_server_is_asked_and_saves_reads_of_the_store(

@@ -1,4 +1,4 @@
-"""Walks along relationships: computed by the store, or proposed by a graph server and confirmed by the store."""
+"""Walks along relationships in the store, with what a graph server proposes read at once."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _ENDS = ("from_memory_id", "to_memory_id", "relationship_type")
 class Walks:
     """What is reachable from a memory.
 
-    With a graph server, its proposal says which relationships are read in one query. The walk itself follows what the
-    store has in its snapshot, and reads what the proposal lacks. So the answer is that of the store alone, whatever the
-    server says; one that lags costs queries.
+    Each step reads the relationships of the memories before it. With a graph server, those of all that it proposes are
+    read in one query. The walk itself follows what the store has in its snapshot, and reads what the proposal lacks. So
+    the answer is that of the store alone, whatever the server says; one that lags costs queries.
     """
 
     def __init__(self, graph: MemoryGraph | None = None) -> None:
@@ -31,12 +31,12 @@ class Walks:
 
     def proposed(
         self, start_id: str, scope: Scope, along: Along, direction: Direction, max_depth: int, limit: int
-    ) -> Sequence[str] | None:
-        """What a graph server proposes, asked before the snapshot begins; None to walk in the store alone."""
+    ) -> Sequence[str]:
+        """What a graph server proposes, asked before the snapshot begins."""
         # The relationships of the last memories are not followed, and those of the first are read in any case.
         if self._graph is None or max_depth < 2:
-            return None
-        return self._graph.around(start_id, scope, along, direction, max_depth - 1, limit)
+            return ()
+        return self._graph.around(start_id, scope, along, direction, max_depth - 1, limit) or ()
 
     def reachable(
         self,
@@ -48,11 +48,9 @@ class Walks:
         direction: Direction,
         max_depth: int,
         limit: int,
-        proposed: Sequence[str] | None,
+        proposed: Sequence[str],
     ) -> list[Reached]:
-        """As `Transaction.reachable`, in the order of distance and id."""
-        if proposed is None:
-            return tx.reachable([start_id], scope, shown, along.predicate, direction, max_depth, limit)
+        """As `Transaction.reachable`, in the order of distance and id, but ends as soon as `limit` are reached."""
         steps = _Steps(tx, scope, shown, Walk((start_id,), along=along.predicate, direction=direction))
         steps.load([start_id, *proposed])
         found, reached, frontier = list[Reached](), {start_id}, [start_id]

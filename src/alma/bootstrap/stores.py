@@ -348,14 +348,26 @@ def _looking_mode(path: Path) -> str:
 
 
 def partition_tables(
-    store: str, tables: Iterable[str] | None = None, interval: str = "month", ahead: int = 3, schema: str = "public"
+    store: str,
+    tables: Iterable[str] | None = None,
+    interval: str = "month",
+    ahead: int = 3,
+    schema: str = "public",
+    parts: int = 8,
+    on_progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> list[Partition]:
-    """Partition tables of a PostgreSQL store by time, or add partitions."""
-    with open_postgres(store, schema) as storage, storage.connection() as connection:
+    """Partition tables of a PostgreSQL store by time, `vectors` by the hash of a record's id, or add partitions."""
+    with open_postgres(store, schema) as storage, storage.administering() as connection:
         from alma.storage.postgres.partitions import PARTITIONED, partition
+        from alma.storage.postgres.vector_partitions import partition_vectors
 
-        chosen = tuple(tables or PARTITIONED)
-        return [part for name in chosen for part in partition(connection, name, interval, ahead)]
+        made: list[Partition] = []
+        for name in tables or PARTITIONED:
+            if name == "vectors":
+                made += partition_vectors(connection, parts, on_progress)
+            else:
+                made += partition(connection, name, interval, ahead)
+        return made
 
 
 def open_postgres(store: str, schema: str = "public") -> PostgreSQLStorage:

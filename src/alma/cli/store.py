@@ -19,7 +19,7 @@ from alma.bootstrap import (
     reembed_storage,
 )
 from alma.cli.app import application, examples, single
-from alma.cli.output import AsJson, Schema, progress_bar, say, show_json, show_table
+from alma.cli.output import AsJson, Schema, progress_bar, progress_of, say, show_json, show_table
 from alma.cli.store_options import STORES, Config, Store, embedding_of, place_of
 from alma.errors import ConfigurationError
 from alma.memory.audit import AuditTrail
@@ -76,15 +76,23 @@ def migrate_up(
 def partition(
     config: Config = None,
     store: Store = None,
-    table: Annotated[list[str] | None, typer.Option("--table", help="memories or audit_log; default: both.")] = None,
+    table: Annotated[
+        list[str] | None,
+        typer.Option("--table", help="memories, audit_log or vectors; default: the first two."),
+    ] = None,
     interval: Annotated[str, typer.Option(help="month or quarter")] = "month",
     ahead: Annotated[int, typer.Option(help="The number of intervals to prepare in advance.")] = 3,
+    parts: Annotated[int, typer.Option(help="The number of partitions of vectors, which are split by hash.")] = 8,
     schema: Schema = None,
     as_json: AsJson = False,
 ) -> None:
-    """Partition tables of a PostgreSQL store by time, or add partitions; can be repeated safely."""
+    """Partition tables of a PostgreSQL store, or add partitions; can be repeated safely.
+
+    Memories and the audit log are split by time and locked meanwhile; vectors by hash, while the store is in use.
+    """
     place = place_of(config, store, schema)
-    made = partition_tables(place.store, table, interval, ahead, place.schema)
+    with progress_of("vectors") as tell:
+        made = partition_tables(place.store, table, interval, ahead, place.schema, parts, tell)
     rows = [{"table": p.table, "partition": p.name, "bounds": p.bounds, "rows": p.rows} for p in made]
     show_table(("table", "partition", "bounds", "rows"), rows, as_json)
 
@@ -136,7 +144,9 @@ def reembed(
 
 
 partitioning = single(
-    partition, "alma partition --store postgresql://alma@localhost/agents --interval month", "alma partition --json"
+    partition,
+    "alma partition --store postgresql://alma@localhost/agents --interval month",
+    "alma partition --table vectors --parts 8 --json",
 )
 reembedding = single(reembed, "alma reembed", "alma reembed --store .alma/alma.db --provider mock --dimensions 8")
 

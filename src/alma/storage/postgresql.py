@@ -360,13 +360,13 @@ class PostgreSQLStorage(StorageBackend):
         Others can write meanwhile.
         """
         of = self._vectors_of(cls, model)
-        with self._changing_indexes() as connection:
+        with self.administering() as connection:
             return vector_index.build(connection, of)
 
     def drop_vector_index(self, cls: type[Record], model: str | None = None) -> bool:
         """Drop the HNSW index of a kind and a model; returns whether there was one."""
         of = self._vectors_of(cls, model)
-        with self._changing_indexes() as connection:
+        with self.administering() as connection:
             return vector_index.drop(connection, of)
 
     def vector_indexes(self) -> list[VectorIndexState]:
@@ -389,8 +389,9 @@ class PostgreSQLStorage(StorageBackend):
         return VectorsOf(cls.spec, chosen, self.models().get(chosen, self.embedding_dim))
 
     @contextmanager
-    def _changing_indexes(self) -> Iterator[Connection]:
+    def administering(self) -> Iterator[Connection]:
+        """A connection outside of any transaction, for changes of tables and indexes."""
         if self._transaction_here() is not None:
-            raise StorageError("a vector index cannot be built or dropped inside a transaction: call it outside")
+            raise StorageError("indexes and tables cannot be changed inside a transaction: call this outside of it")
         with translated(), self._pool.connection() as connection:
             yield connection

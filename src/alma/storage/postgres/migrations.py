@@ -21,7 +21,7 @@ _CREATE_HISTORY = (
     "applied_at TIMESTAMPTZ NOT NULL DEFAULT now(), checksum TEXT NOT NULL)"
 )
 # Its document knows one vector for each memory and model, so passages are left out.
-_EMBEDDINGS_VIEW = """
+EMBEDDINGS_VIEW = """
 CREATE OR REPLACE VIEW vector_embeddings AS
 SELECT id AS embedding_id, memory_id, embedding, model AS embedding_model, created_at
 FROM alma_embeddings WHERE memory_type = 'memory' AND part = 0
@@ -110,7 +110,7 @@ def prepare_vector_column(connection: psycopg.Connection[Any], schema: str) -> b
             column = "vector" if _has_pgvector(connection) else "bytea"
             connection.execute(f"ALTER TABLE alma_embeddings ADD COLUMN embedding {column} NOT NULL".encode())
         if not _has_embeddings_view(connection, schema):
-            connection.execute(_EMBEDDINGS_VIEW)
+            connection.execute(EMBEDDINGS_VIEW)
         keep_sql_writes_of_vectors(connection)
     return _vector_column(connection, schema) == "vector"
 

@@ -30,10 +30,14 @@ _DISTANCE = (
 _NEAREST_FIRST = f"ORDER BY {_DISTANCE}, alma_embeddings.memory_id"
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
 # Vectors are compared where they stand, and only those that are wanted are read from there.
-_PLACE = "alma_embeddings.ctid AS place"
-_VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place)"
-# Where all vectors stand that were compared, beside the first of those that are found.
-_LEARNED = ", CASE WHEN row_number() OVER () = 1 THEN (SELECT array_agg(place)::text FROM compared) END"
+_PLACE = "alma_embeddings.tableoid AS home, alma_embeddings.ctid AS place"
+_VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place AND tableoid = near.home)"
+# Where all vectors stand that were compared, beside the first of those that are found; in partitions, a place is
+# not enough to find a vector by.
+_LEARNED = (
+    ", CASE WHEN row_number() OVER () = 1 THEN (SELECT CASE WHEN bool_and(home = 'alma_embeddings'::regclass) "
+    "THEN array_agg(place)::text END FROM compared) END"
+)
 _ONCE_ASKED = ""
 _SPARE = 16
 # Up to so many records are always compared one by one; an index finds fewer the rarer they are.
@@ -179,7 +183,7 @@ class VectorSearch:
         sent = limit <= _SENT or few.most <= _SENT_OF_FEW
         compared = self._vectors_of(few)
         told, first, records = (
-            (_VECTOR, "place", limit + _SPARE) if sent else ("near.cosine", "-distance AS cosine", limit)
+            (_VECTOR, "home, place", limit + _SPARE) if sent else ("near.cosine", "-distance AS cosine", limit)
         )
         nearest_first = "ORDER BY distance, memory_id LIMIT %(looked_at)s"
         near = f"(SELECT {first}, memory_id FROM {compared.table} {nearest_first}) AS near"

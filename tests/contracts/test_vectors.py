@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from alma.bootstrap import partition_tables
 from alma.errors import ConfigurationError
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
@@ -25,7 +26,9 @@ from alma.vectors.mapped import MappedIndex
 from alma.vectors.mapped.state import Tuning
 from alma.vectors.native import NativeIndex
 from alma.vectors.qdrant import QdrantIndex, QdrantProjection
+from tests.conftest import fresh_database
 from tests.contracts.on_postgresql import OnPostgreSQL, OnPostgreSQLWithoutPgvector
+from tests.support.postgres import PostgresServer
 from tests.support.qdrant import QdrantNode
 
 
@@ -66,6 +69,15 @@ class TestNativeOnPostgreSQLWithItsIndex(TestNativeOnPostgreSQL):
             storage.prepare_vector_index(cls)
         with closing(NativeIndex(storage, exact=False)) as index:
             yield index
+
+
+class TestNativeOnPartitionedPostgreSQL(TestNativeOnPostgreSQLWithItsIndex):
+    @pytest.fixture(scope="class")
+    @classmethod
+    def dsn(cls, postgres: PostgresServer) -> Iterator[str]:
+        with fresh_database(postgres) as dsn:
+            partition_tables(dsn, ["vectors"], parts=3)
+            yield dsn
 
 
 class TestNativeOnPostgreSQLWithoutPgvector(OnPostgreSQLWithoutPgvector, NativeContract):

@@ -46,6 +46,7 @@ class SecondStore(Projection):
             raise StorageError(f"the second store at {self.path} does not answer")
 
     def prepare(self) -> None:
+        self.ping()
         with self._open() as db:
             db.executescript(_SCHEMA)
 

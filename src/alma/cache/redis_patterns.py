@@ -94,18 +94,26 @@ class RedisProjection(Projection):
         self._shapes = json.dumps(
             {each.template: (*shape, self._milliseconds(each)) for each, shape in _SHAPES.items()}
         )
+        # The run of the server when it was prepared.
+        self._run: bytes | None = None
 
     def ping(self) -> None:
         """Raise `StorageError` unless the server answers and takes writes; a full one is waited for."""
         with self._talking() as client:
             client.set(self._own("ping"), "", px=1)
+            self._require_same_run(client)
 
-    def prepare(self) -> None:
-        """Nothing to create: keys come with their first value."""
-        self.ping()
+    def prepare(self) -> bool:
+        """Nothing to create. True where the server was restarted, or emptied, since it was filled: what it acknowledged
+        shortly before may be lost, whatever its persistence.
+        """
+        with self._talking() as client:
+            self._run = _run_of(client)
+            return client.get(self._own("filled", "by")) != self._run
 
     def apply(self, changes: Sequence[Change]) -> None:
-        with self._talking():
+        with self._talking() as client:
+            self._require_same_run(client)
             for arguments in _bounded(self._arguments(change) for change in changes):
                 self._apply(args=[self._shapes, *arguments])
 
@@ -132,11 +140,17 @@ class RedisProjection(Projection):
     def clear(self) -> None:
         projected = [each for each in PATTERNS if each.filled is Filled.PROJECTION]
         with self._talking() as client:
+            run = _run_of(client)
             ours = (key for key in client.scan_iter(self._keys.glob, count=1000) if key.startswith(self._own()))
             unlink(client, [*keys_of(client, self._keys, *projected), *ours])
+            client.set(self._own("filled", "by"), run)
 
     def close(self) -> None:
         self._client.close()
+
+    def _require_same_run(self, client: Redis) -> None:
+        if self._run not in (None, _run_of(client)):
+            raise StorageError("the Redis server was restarted: what it lost is filled again")
 
     # ------------------------------------------------------------------ keys of the projection's own
 
@@ -250,6 +264,11 @@ class RedisProjection(Projection):
             yield self._client
         except SERVER_ERRORS as exc:
             raise StorageError(f"the Redis server cannot be used ({exc}); check redis.url and the server") from exc
+
+
+def _run_of(client: Redis) -> bytes:
+    found: Any = client.info("server")
+    return str(found["run_id"]).encode()
 
 
 def _script(client: Redis, name: str) -> Script:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Sequence
 from functools import partial
 
@@ -17,6 +18,8 @@ _log = logging.getLogger("alma.sync")
 
 # Commits within this time are carried together.
 _GATHER_SECONDS = 0.02
+# How often an engine that has nothing to do is asked whether it is still there with its data.
+_ASK_SECONDS = 10.0
 
 
 class Relays(Closeable):
@@ -58,10 +61,13 @@ class Relays(Closeable):
             changed.set()
 
     def _loop(self, projection: Projection) -> None:
-        relay, failures = Relay(self._storage, projection, self._options), 0
+        relay, failures, asked = Relay(self._storage, projection, self._options), 0, 0.0
         while not self._ended.is_set():
             try:
                 relay.run(until=self._ended.is_set)
+                if time.monotonic() > asked + _ASK_SECONDS:
+                    relay.require_engine()
+                    asked = time.monotonic()
             except Exception as exc:  # noqa: BLE001 - whatever fails, the relay tries again
                 self._report(projection, exc, failures)
                 failures += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from alma import clock
@@ -16,8 +16,8 @@ from alma.sync.reading import EVERYWHERE, keys_behind
 BY = Attribution(agent="sync", reason="keeps the engines equal to the store")
 OTHERS = "webhook."
 """How the names of projections begin that are no engines: webhooks deliver their own marks."""
-# Another process may take over the clearing of one that has not finished after this time.
-_CLEARING = timedelta(minutes=2)
+# Since when an engine is being cleared that no relay has begun to clear.
+_REQUESTED = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Rebuild(NamedTuple):
@@ -85,7 +85,7 @@ def register(storage: StorageBackend, projection: Projection) -> bool:
         if set(tx.projections().get(projection.name, ())) == set(kinds):
             return False
         tx.register_projection(projection.name, kinds)
-        _write(tx, projection.name, Rebuild(clock.now() - _CLEARING))
+        _write(tx, projection.name, Rebuild(_REQUESTED))
         return True
 
     with storage.snapshot() as tx:
@@ -102,7 +102,7 @@ def prepare(storage: StorageBackend, projection: Projection) -> None:
 
 def request_rebuild(tx: Transaction, projection: str) -> None:
     """Have the next relay of a projection clear its engine and make it anew."""
-    _write(tx, projection, Rebuild(clock.now() - _CLEARING))
+    _write(tx, projection, Rebuild(_REQUESTED))
 
 
 def request_rebuilds(tx: Transaction) -> None:
@@ -124,15 +124,18 @@ def clear(storage: StorageBackend, projection: Projection) -> None:
     storage.write(lambda tx: _write(tx, projection.name, Rebuild(clock.now(), first)), BY)
 
 
-def advance(storage: StorageBackend, projection: Projection, batch_size: int) -> bool:
-    """Do the next part of a rebuild; returns whether there was one to do here."""
+def advance(storage: StorageBackend, projection: Projection, batch_size: int, lease_seconds: float) -> bool:
+    """Do the next part of a rebuild; returns whether there was one to do here.
+
+    A clearing that has not ended after the lease is taken over: its process may have been killed.
+    """
     with storage.snapshot() as tx:
         rebuild = rebuild_of(tx, projection.name)
     if rebuild is None:
         return False
     if not rebuild.is_clearing:
         return storage.write(lambda tx: _mark_batch(tx, projection, batch_size), BY)
-    if rebuild.since + _CLEARING > clock.now():
+    if rebuild.since + timedelta(seconds=lease_seconds) > clock.now():
         return False
     clear(storage, projection)
     return True

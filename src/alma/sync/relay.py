@@ -79,8 +79,10 @@ class Relay:
         if self._is_prepared:
             return
         register(self._storage, self.projection)
-        self._require_engine()
-        prepare(self._storage, self.projection)
+        try:
+            prepare(self._storage, self.projection)
+        except StorageError as exc:
+            raise EngineDownError(str(exc)) from exc
         self._is_prepared = True
 
     def clear(self) -> None:
@@ -97,9 +99,9 @@ class Relay:
 
     def _advance(self) -> bool:
         try:
-            return advance(self._storage, self.projection, self._options.batch_size)
+            return advance(self._storage, self.projection, self._options.batch_size, self._options.lease_seconds)
         except StorageError:
-            self._require_engine()
+            self.require_engine()
             raise
 
     def _carry(self, marks: Sequence[Mark]) -> Batch:
@@ -143,12 +145,13 @@ class Relay:
         if isinstance(exc, ValidationError):
             return
         try:
-            self._require_engine()
+            self.require_engine()
         except EngineDownError:
             self._storage.release(_marks(left))
             raise
 
-    def _require_engine(self) -> None:
+    def require_engine(self) -> None:
+        """Raise `EngineDownError` if the engine does not answer, or came back without its data."""
         try:
             self.projection.ping()
         except StorageError as exc:

@@ -27,6 +27,7 @@ class BoltServer:
         self.password = os.environ.get("NEO4J_PASSWORD", "")
         self.database: str | None = os.environ.get("NEO4J_DATABASE")
         script = "neo4j_process.py" if self._jars else "bolt_process.py"
+        self._arguments: list[str] = []
         self._process = WaitingProcess("the graph server", script)
 
     def __enter__(self) -> BoltServer:
@@ -37,16 +38,24 @@ class BoltServer:
     def __exit__(self, *_: object) -> None:
         self._process.close()
 
+    def kill(self) -> None:
+        """Kill the server without warning; its data stays."""
+        self._process.kill()
+
+    def restart(self) -> None:
+        """Start it again after a kill, at the same address."""
+        self._process.start(*self._arguments, ready="ready", seconds=READY_SECONDS)
+
     def _start(self) -> None:
         port, self.password = _two_free_ports(), secrets.token_urlsafe(12)
         self.uri = f"bolt://127.0.0.1:{port}"
         folder = str(self._process.folder)
         if self._jars:
-            arguments = [str(Path(self._jars).resolve()), folder, str(port), self.password]
+            self._arguments = [str(Path(self._jars).resolve()), folder, str(port), self.password]
         else:
             self.username, self.database = "root", "alma"
-            arguments = [folder, str(port), self.password, self.database]
-        self._process.start(*arguments, ready="ready", seconds=READY_SECONDS)
+            self._arguments = [folder, str(port), self.password, self.database]
+        self.restart()
 
 
 def _two_free_ports() -> int:

@@ -23,7 +23,9 @@ def main() -> None:
         jvm_kwargs={"heap_size": "384m"},
     )
     server.start()
-    server.create_database(database)
+    # A server that was killed finds it there.
+    if not Path(folder, "databases", database).is_dir():
+        server.create_database(database)
     Path(folder, "ready").touch()
     sys.stdin.read()
     server.stop()

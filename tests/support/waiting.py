@@ -23,6 +23,12 @@ class WaitingProcess:
         self.folder = Path(tempfile.gettempdir()) / f"alma-{secrets.token_hex(8)}"
         self._process: subprocess.Popen[bytes] | None = None
 
+    def kill(self) -> None:
+        """Kill the process without warning; its files stay, and it may be started again."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
     def start(self, *arguments: str, ready: str, seconds: float) -> Path:
         """Start it and return the file that says that it is ready; a process that does not get there is an error."""
         try:
@@ -32,7 +38,8 @@ class WaitingProcess:
             raise
 
     def _started(self, arguments: Sequence[str], ready: Path, seconds: float) -> Path:
-        self.folder.mkdir()
+        self.folder.mkdir(exist_ok=True)
+        ready.unlink(missing_ok=True)
         log = self.folder / "process.log"
         with log.open("wb") as output:
             self._process = subprocess.Popen(

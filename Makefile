@@ -3,12 +3,13 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-PORT   ?= 8080
+PORT    ?= 8080
+SECONDS ?= 180
 FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_api.py relations text unit workspace)
 # Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check test-fast lint types contracts tests test-neo4j coverage api walks vendor bench bench-latency lock clean
+.PHONY: help run example test check test-fast lint types contracts tests test-neo4j chaos coverage api walks vendor bench bench-latency lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -53,6 +54,9 @@ $(NEO4J)/jars:
 	@mvn --batch-mode --quiet --file tests/support/neo4j/pom.xml dependency:copy-dependencies -DoutputDirectory=$(abspath $(NEO4J))/part \
 		|| { rm -rf $(NEO4J); echo "Maven cannot fetch Neo4j: reach its repository, or set NEO4J_URI."; exit 1; }
 	@mv $(NEO4J)/part $@
+
+chaos: $(VENV)/.installed-dev ## kill relays, writers and engines at random, then compare every engine with the store (SECONDS=180)
+	ALMA_CHAOS_SECONDS=$(SECONDS) $(BIN)/python -m pytest -o timeout=0 --capture=no tests/faults/test_chaos.py
 
 coverage: $(VENV)/.installed-dev ## run all tests, measure which lines they run, and fail below 90 %
 	$(PYTEST) --cov --cov-report=term:skip-covered

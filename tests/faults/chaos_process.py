@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 
 from alma.bootstrap import store_of_file
-from alma.errors import StorageError
+from alma.errors import StorageError, UniquenessError
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory, MemoryRelationship
 from alma.model.scope import Scope
@@ -85,7 +86,8 @@ class Writer:
         source, target = self._random.sample(list(self._revisions), 2)
         kind = self._random.choice(["relates_to", "builds_on", "contradicts", "supersedes"])
         link = MemoryRelationship(from_memory_id=source, to_memory_id=target, relationship_type=kind)
-        self._store.save(link)
+        with suppress(UniquenessError):
+            self._store.save(link)
         return f"related {link.id}"
 
     def _learn(self) -> str:

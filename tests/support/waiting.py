@@ -26,7 +26,9 @@ class WaitingProcess:
     def kill(self) -> None:
         """Kill the process without warning; its files stay, and it may be started again."""
         assert self._process is not None
+        assert self._process.stdin is not None
         self._process.kill()
+        self._process.stdin.close()
         self._process.wait()
 
     def start(self, *arguments: str, ready: str, seconds: float) -> Path:

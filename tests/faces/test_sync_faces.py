@@ -200,7 +200,7 @@ def test_an_mcp_server_relays_and_has_the_tools(folder: Path, redis_url: str, pr
     async def talk(client: MCPClient) -> dict[str, Any]:
         made = await client.call_tool("alma_remember", {"content": "the deploy needs two approvals"})
         assert made.structured_content is not None
-        memory_id = made.structured_content["memory"]["id"]
+        memory_id = made.structured_content["id"]
         with Redis.from_url(redis_url) as redis:
             wait_until(lambda: bool(redis.hexists(f"{prefix}:projection:entries:memory", memory_id)))
         found = await client.call_tool("alma_sync_verify", {})

@@ -100,7 +100,7 @@ class RedisProjection(Projection):
     def ping(self) -> None:
         """Raise `StorageError` unless the server answers and takes writes; a full one is waited for."""
         with self._talking() as client:
-            client.set(self._own("ping"), "", px=1)
+            self._require_writable(client)
             self._require_same_run(client)
 
     def prepare(self) -> bool:
@@ -108,6 +108,7 @@ class RedisProjection(Projection):
         shortly before may be lost, whatever its persistence.
         """
         with self._talking() as client:
+            self._require_writable(client)
             self._run = _run_of(client)
             return client.get(self._own("filled", "by")) != self._run
 
@@ -147,6 +148,9 @@ class RedisProjection(Projection):
 
     def close(self) -> None:
         self._client.close()
+
+    def _require_writable(self, client: Redis) -> None:
+        client.set(self._own("ping"), "", px=1)
 
     def _require_same_run(self, client: Redis) -> None:
         if self._run not in (None, _run_of(client)):

@@ -134,8 +134,13 @@ class DataSyncManager(Closeable):
                 relay.run(count, until)
         except StorageError as exc:
             problem = str(exc)
-        left = self.storage.backlog(projection.name)
-        return Ran(projection.name, done.applied, done.failed, left.pending - left.parked, left.parked, problem)
+        with self.storage.snapshot() as tx:
+            left, rebuild = tx.backlog(projection.name), rebuild_of(tx, projection.name)
+            waiting = left.pending
+            if rebuild is not None:
+                reached, total = progress_of(tx, projection)
+                waiting = max(waiting, total - reached)
+        return Ran(projection.name, done.applied, done.failed, waiting - left.parked, left.parked, problem)
 
     def _left(self, projection: Projection) -> tuple[Backlog, bool]:
         """What waits, and whether a rebuild has more records to mark; after a run only other relays may carry it."""

@@ -6,7 +6,6 @@ import os
 import threading
 import time
 from datetime import UTC, datetime, timedelta
-from uuid import UUID
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _VERSION = 7
@@ -34,6 +33,9 @@ def new_id() -> str:
 
 def moment_of(new: str) -> datetime | None:
     """The creation time of an id made by `new_id`; None for other ids."""
+    # Imported here: uuid takes as long to load as the rest of what a hook needs.
+    from uuid import UUID
+
     try:
         made = UUID(hex=new)
     except ValueError:

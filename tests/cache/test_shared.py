@@ -194,6 +194,9 @@ def test_searches_of_a_user_and_their_frequency_are_published(
             alma.journal.search("invoices", SHOP, by=ANA)
         alma.retrieve("invoices", "helena", "ana")
         alma.retrieve("invoices", "helena", "ana")
+        # Half of a surrogate pair, and the name of a user that has a meaning in patterns.
+        alma.journal.search("invoices \ud800", SHOP, by=Attribution(user_id="a:b*"), routed=True)
+    assert [json.loads(each)["found"] for each in keys("search:user:a%3Ab%2A:history")] == [1]
     told = [json.loads(each) for each in keys("search:user:ana:history")]
     assert [each["call"] for each in told] == ["retrieve"] * 2 + ["search hybrid"] * 3 + ["retrieve"]
     assert told[2]["query"] == "invoices"

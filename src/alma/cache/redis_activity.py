@@ -26,6 +26,7 @@ from alma.storage.document import timestamp_text
 
 _MOST_SEARCHES = 100
 _MOST_POPULAR = 1_000
+_LONGEST_QUERY = 1_000
 
 
 class RedisActivity(Activity):
@@ -59,7 +60,11 @@ class RedisActivity(Activity):
 
     def _note_history(self, pipe: Any, user_id: str, search: Searched) -> None:
         key = self._server.keys.key(SEARCH_HISTORY, user_id)
-        entry = {"query": self._mask(search.query), "call": search.call, "at": timestamp_text(clock.now())}
+        entry = {
+            "query": self._mask(search.query)[:_LONGEST_QUERY],
+            "call": search.call,
+            "at": timestamp_text(clock.now()),
+        }
         pipe.lpush(key, _text({**entry, "found": len(search.found)}))
         pipe.ltrim(key, 0, _MOST_SEARCHES - 1)
         pipe.pexpire(key, self._milliseconds(SEARCH_HISTORY))
@@ -95,5 +100,6 @@ def _layers_of(memory: Memory) -> list[str]:
     return [layer.value for layer in Layer if getattr(memory, f"layer_{layer}")] or [Layer.PROJECT.value]
 
 
-def _text(document: Any) -> str:
-    return json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+def _text(document: Any) -> bytes:
+    # A name or text may hold half of a surrogate pair, which has no encoding.
+    return json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")

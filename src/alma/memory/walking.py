@@ -33,6 +33,7 @@ class Walks:
         self, start_id: str, scope: Scope, along: Along, direction: Direction, max_depth: int, limit: int
     ) -> Sequence[str]:
         """What a graph server proposes, asked before the snapshot begins."""
+        Memory.spec.checked("id", start_id)
         # The relationships of the last memories are not followed, and those of the first are read in any case.
         if self._graph is None or max_depth < 2:
             return ()

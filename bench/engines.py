@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import threading
@@ -19,6 +20,9 @@ from contextlib import AbstractContextManager, ExitStack, closing, contextmanage
 from copy import copy
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+# The threads of the exact answers would go on spinning beside the searches.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np
 import psutil
@@ -53,6 +57,14 @@ _WRITES_PER_SECOND = 1_000
 _WRITTEN_AT_ONCE = 50
 _SAMPLE_SECONDS = 0.1
 _console = Console(stderr=True)
+
+
+@dataclass
+class Searched:
+    """How one index searches; `server_cpu_ms` is the mean processor time of its server for a search."""
+
+    found: Found
+    server_cpu_ms: float
 
 
 @dataclass
@@ -227,7 +239,7 @@ def _children() -> set[psutil.Process]:
 # ---------------------------------------------------------------------- search
 
 
-def measure_search(size: int, work: Path) -> Iterator[Found]:
+def measure_search(size: int, work: Path) -> Iterator[Searched]:
     """The same vectors and queries for every index."""
     data = Data(size)
     with SQLiteStorage(work / "search.db", embedding_dim=DIMS) as store:
@@ -251,13 +263,20 @@ def _fewer(data: Data) -> Data:
     return fewer
 
 
-def _found(data: Data, name: str, build: Callable[[], VectorIndex]) -> Found:
+def _found(data: Data, name: str, build: Callable[[], VectorIndex]) -> Searched:
     begin = time.perf_counter()
     with _console.status(f"building: {name}"), ExitStack() as stack:
         index = stack.enter_context(closing(build()))
         found = Found(len(data.vectors), name, time.perf_counter() - begin)
+        before = _server_cpu()
         measure(index, data, found)
-    return found
+        searches = 3 * len(data.queries) + 5
+        return Searched(found, (_server_cpu() - before) / searches * 1000)
+
+
+def _server_cpu() -> float:
+    """The processor time of every server."""
+    return sum(sum(each.cpu_times()[:2]) for each in _children())
 
 
 def _settled(store: StorageBackend, work: Path) -> VectorIndex:
@@ -318,7 +337,7 @@ def projections_table(results: Sequence[Followed]) -> Table:
     return shown
 
 
-def search_table(results: Sequence[Found]) -> Table:
+def search_table(results: Sequence[Searched]) -> Table:
     """One row for each index."""
     shown = Table(
         "",
@@ -330,7 +349,7 @@ def search_table(results: Sequence[Found]) -> Table:
         "ten p50",
         "recall@10",
     )
-    for each in results:
+    for each in (searched.found for searched in results):
         shown.add_row(
             each.index,
             f"{each.build_seconds:,.1f} s",
@@ -344,6 +363,15 @@ def search_table(results: Sequence[Found]) -> Table:
     return shown
 
 
+def cpu_table(results: Sequence[Searched]) -> Table:
+    """The processor time of a search, which depends less on other load."""
+    shown = Table("processor time", "client, all", "client, one owner", "client, ten", "server, mean of all")
+    for each in results:
+        times = (each.found.all_cpu_ms, each.found.agent_cpu_ms, each.found.tenth_cpu_ms, each.server_cpu_ms)
+        shown.add_row(each.found.index, *(f"{time_ms:.1f} ms" for time_ms in times))
+    return shown
+
+
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -354,7 +382,7 @@ def main() -> None:
     parser.add_argument("--json", type=Path, default=_RESULTS / "engines.json", help="where to write all numbers")
     args = parser.parse_args()
     _RESULTS.mkdir(exist_ok=True)
-    found: list[Found] = []
+    found: list[Searched] = []
     followed: list[Followed] = []
     with tempfile.TemporaryDirectory(dir=_RESULTS, prefix="work-") as folder:
         if "search" in args.parts:
@@ -366,6 +394,7 @@ def main() -> None:
     console.print(f"{args.size:,} memories of {DIMS} dimensions", highlight=False)
     if found:
         console.print(search_table(found))
+        console.print(cpu_table(found))
     if followed:
         console.print(projections_table(followed))
     document = {

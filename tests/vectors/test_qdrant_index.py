@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,15 +17,18 @@ from qdrant_client import models as m
 
 from alma import ALMA
 from alma.bootstrap import open_storage
+from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, IndexUnavailable
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, Has, In, Missing, Or, Predicate
 from alma.model.scope import Scope
+from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.sync import DataSyncManager, Relay
 from alma.testing import builders as make
 from alma.testing.builders import EVERYWHERE
+from alma.vectors.native import NativeIndex
 from alma.vectors.qdrant import QdrantIndex, QdrantProjection
 from tests.conftest import empty_store
 from tests.support.qdrant import QdrantNode
@@ -91,6 +95,35 @@ def test_a_graph_in_qdrant_agrees_with_the_exact_search(
         projection.clear()
     assert np.mean(near) >= 0.98
     assert all(own)
+
+
+def test_retrieval_with_qdrant_is_that_with_the_exact_search(
+    sqlite_path: Path, local: EmbeddingProvider, qdrant: QdrantNode, prefix: str
+) -> None:
+    notes = (
+        "Rye bread is baked on Tuesdays and Fridays.",
+        "The sourdough rests for 14 hours in the fridge.",
+        "Ana wants her cakes without nuts.",
+        "The oven of the old bakery needs an hour to heat up.",
+        "Flour is delivered on Monday mornings.",
+        "The new mixer is cleaned with warm water only.",
+    )
+    with (
+        open_storage(sqlite_path, local.dimension, embedding_model=local.model) as storage,
+        QdrantProjection(qdrant.url, prefix=prefix) as projection,
+        closing(QdrantIndex(storage, qdrant.url, prefix=prefix)) as index,
+    ):
+        for number, (text, vector) in enumerate(zip(notes, local.encode_batch(notes), strict=True)):
+            storage.save(make.a_memory(id=f"{number}", user_id=None, content=text, embedding=vector))
+            storage.save(make.a_heuristic(agent="rosa", condition=text, strategy="as always", embedding=vector))
+        Relay(storage, projection).run()
+        through = [RetrievalEngine(storage, local, vector_index=each) for each in (NativeIndex(storage), index)]
+        for task in ("How long does the dough rest?", "Heat the oven", "Bake a cake for Ana", "Order flour"):
+            exact, found = (each.retrieve(task, "rosa", "shop", bypass_cache=True) for each in through)
+            assert found.total_items
+            assert found.to_prompt() == exact.to_prompt()
+            assert not found.degraded
+        projection.clear()
 
 
 def _build_graph(client: QdrantClient, collection: str) -> None:
@@ -265,3 +298,16 @@ def test_a_search_says_which_server_is_down(storage: StorageBackend) -> None:
         index.search(Memory, EAST, EVERYWHERE)
     assert "http://127.0.0.1:9" in str(caught.value)
     assert "start it, or correct qdrant.url" in str(caught.value)
+
+
+def test_a_server_that_hangs_is_left_alone_for_a_while(storage: StorageBackend) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        with closing(QdrantIndex(storage, url, timeout_seconds=1)) as index:
+            for _ in range(3):
+                with pytest.raises(IndexUnavailable, match="cannot be reached"):
+                    index.search(Memory, EAST, EVERYWHERE)
+        silent.settimeout(0.1)
+        silent.accept()[0].close()
+        with pytest.raises(TimeoutError):
+            silent.accept()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from operator import itemgetter
@@ -21,8 +21,6 @@ from alma.vectors.qdrant_points import KINDS, any_of, but, condition_of, unit_of
 from alma.vectors.qdrant_server import MissingCollectionError, QdrantError, QdrantServer
 from alma.vectors.qdrant_server import models as m
 
-_log = logging.getLogger("alma.vectors.qdrant")
-
 _PROJECTION = "qdrant"
 _SPARE = 4
 # How often a search looks at more points, by which factor, and up to how many.
@@ -30,6 +28,8 @@ _LOOKS, _MORE, _MOST_POINTS = 5, 3, 5_000
 # With more changes waiting than this, the store searches its own vectors.
 _MOST_WAITING = 1_000
 _LEAST_CANDIDATES = 128
+# A server that took longer than this to fail is left alone for a while: a search must not wait for it each time.
+_SLOW_SECONDS, _PAUSE_SECONDS = 1.0, 5.0
 # Larger than the error of single precision.
 _TOLERANCE = 1e-5
 
@@ -58,6 +58,7 @@ class QdrantIndex:
         self._server = QdrantServer(url, api_key, timeout_seconds)
         self._collections = Collections(self._server, prefix)
         self._closed = False
+        self._down = (0.0, "")
 
     def search(
         self,
@@ -89,18 +90,30 @@ class QdrantIndex:
     def _searched(
         self, tx: Transaction, cls: type[Record], query: VectorQuery, threshold: float | None
     ) -> list[Nearest]:
+        begun = time.monotonic()
+        until, problem = self._down
+        if begun < until:
+            raise IndexUnavailable(problem)
         try:
-            waiting = _waiting(tx, cls)
-            if waiting is None:
-                self._server.ping()
-                return _from_store(tx, query)
-            try:
-                found = _Search(self._server, self._collections, tx, cls, query, threshold).run(waiting)
-            except MissingCollectionError:
-                found = None
+            found = self._proposed(tx, cls, query, threshold)
         except QdrantError as exc:
+            if time.monotonic() - begun > _SLOW_SECONDS:
+                self._down = (time.monotonic() + _PAUSE_SECONDS, str(exc))
             raise IndexUnavailable(str(exc)) from exc
         return _from_store(tx, query) if found is None else found
+
+    def _proposed(
+        self, tx: Transaction, cls: type[Record], query: VectorQuery, threshold: float | None
+    ) -> list[Nearest] | None:
+        """What is found through Qdrant; None if the store has to search."""
+        waiting = _waiting(tx, cls)
+        if waiting is None:
+            self._server.ping()
+            return None
+        try:
+            return _Search(self._server, self._collections, tx, cls, query, threshold).run(waiting)
+        except MissingCollectionError:
+            return None
 
 
 class _Search:

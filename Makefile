@@ -9,10 +9,10 @@ FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_
 # Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check test-fast lint types contracts tests test-neo4j chaos coverage api walks vendor bench bench-latency lock clean
+.PHONY: help run example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed-server ## set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
 	@exec $(BIN)/python -m alma.rest --port $(PORT)
@@ -40,6 +40,9 @@ contracts: $(VENV)/.installed-dev ## check which package may import which
 
 tests: $(VENV)/.installed-dev ## run all tests
 	$(PYTEST)
+
+test-integrations: $(VENV)/bin/python ## test what plugs into large frameworks, each in its own environment (ONLY="crewai strands" chooses)
+	$(BIN)/python tests/frameworks/run.py $(ONLY)
 
 NEO4J = $(VENV)/neo4j
 NEO4J_TESTS = tests/graph tests/contracts/test_graphs.py

@@ -23,6 +23,7 @@ SETS = {
     "default": [PROJECT, "build.in"],
     "weights": ["--no-deps", "weights.in"],
 }
+FRAMEWORKS = ("agent-framework", "autogen", "crewai", "google-adk", "llama-index", "pydantic-ai", "strands")
 OPTIONS = ["--universal", "--generate-hashes", "--python-version", "3.11", "--no-header", "--no-annotate", "--quiet"]
 OPTIONS += ["--no-emit-index-url", "--no-emit-find-links"]
 HEAD = "# Made by `make lock`. Installed with `pip install --require-hashes -r`.\n"
@@ -40,6 +41,20 @@ def lock(name: str, inputs: list[str], upgrade: list[str]) -> None:
     file.write_text(HEAD + pinned)
 
 
+def lock_framework(name: str, upgrade: list[str]) -> None:
+    """Write the versions of an environment for one framework; without hashes, which would fill ten thousand lines."""
+    options = [option for option in OPTIONS if option != "--generate-hashes"]
+    inputs = ["--extra", name, PROJECT, "build.in", "frameworks/tests.in"]
+    file = FOLDER / "frameworks" / f"{name}.txt"
+    command = [sys.executable, "-m", "uv", "pip", "compile", *options, *upgrade, *inputs]
+    subprocess.run([*command, "--output-file", f"frameworks/{file.name}"], check=True, cwd=FOLDER)
+    pinned = file.read_text()
+    if "://" in pinned:
+        raise SystemExit(f"{file} names an address: every package must come from the index")
+
+
 if __name__ == "__main__":
+    for framework in FRAMEWORKS:
+        lock_framework(framework, [option for option in sys.argv[1:] if option == "--upgrade"])
     for name, inputs in SETS.items():
         lock(name, inputs, [option for option in sys.argv[1:] if option == "--upgrade"])

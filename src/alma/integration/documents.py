@@ -153,6 +153,16 @@ class Documents:
         """The vector of a query."""
         return self._alma.retrieval.embedder.encode(plain(query))
 
+    def relevant(self, query: str, folder: Path = (), limit: int = 10) -> list[Kept]:
+        """The documents of a folder that answer a query best, by meaning and by words; none where none is relevant."""
+        if not plain(query):
+            return []
+        places = [(self.scope, self.inside(folder))]
+        found = self._alma.retrieval.search(plain(query), places, limit, mode="hybrid", narrowed=True)
+        reasons = [(memory, found.explanation_of(memory.id)) for memory in found.memories]
+        least = self._alma.retrieval.relevance.weak
+        return [kept(each, why.score) for each, why in reasons if why.relevance is None or why.relevance >= least]
+
     def masked(self, given: Any) -> Any:
         """JSON without secrets, as it is stored."""
         return given if self._redactor is None else redact_json(given, self._redactor)
@@ -195,6 +205,12 @@ class Documents:
 
         if documents or gone:
             self._storage.write(put, self._by)
+
+    def put_new(self, documents: Sequence[Document]) -> None:
+        """Store the documents at whose paths there never was one."""
+        ids = {self.id_of(document.path): document for document in documents}
+        known = {key for (key,) in self._storage.values(Memory, ("id",), self.scope, In("id", list(ids)))}
+        self.put([document for key, document in ids.items() if key not in known])
 
     def refresh(self, documents: Iterable[Kept]) -> None:
         """Let documents with a time to live expire so many minutes after now."""

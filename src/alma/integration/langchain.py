@@ -81,7 +81,8 @@ class ALMARetriever(BaseRetriever):
             return [_document(each, found.explanation_of(each.key).score) for each in found.ranked()[:most]]
         by = Attribution(user_id=self.user_id)
         hits = self.memory.journal.search(query, self.memory.scope(), by=by, limit=most)
-        return [_document(hit.memory, hit.score) for hit in hits]
+        least = self.memory.retrieval.relevance.weak
+        return [_document(hit.memory, hit.score) for hit in hits if hit.relevance is None or hit.relevance >= least]
 
 
 def _checked_k(k: Any) -> int:

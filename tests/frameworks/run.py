@@ -7,6 +7,7 @@ For each framework: its example twice, where the second process must remember wh
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -45,7 +46,10 @@ def python_of(name: str) -> str:
     if not done.exists() or done.read_text() != pinned.read_text():
         done.unlink(missing_ok=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        # Many times faster, where it is there.
+        uv = shutil.which("uv")
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        install = pip if uv is None else [uv, "pip", "install", "--quiet", "--python", str(python)]
         subprocess.run([*install, "--no-deps", "-r", str(pinned)], check=True)
         subprocess.run([*install, "--no-deps", "--no-build-isolation", "-e", str(ROOT)], check=True)
         done.write_text(pinned.read_text())

@@ -75,6 +75,8 @@ _FILTERS: Any = st.sampled_from(
         {"kind": "a"},
         {"n": {"$gte": 2}, "kind": "b"},
         {"n": {"$lt": 3}},
+        {"n": 1},
+        {"n": 3.0},
         {"n": {"$ne": 1}},
         {"deep": {"x": 1}},
         {"deep": {"tags": ["t"]}},
@@ -107,9 +109,8 @@ _OPS = st.one_of(
 
 def numbers_only(op: Any, values: Any) -> Any:
     """The operation, unless LangGraph's store fails at it: it compares a missing number."""
-    ordered = [
-        key for key, wanted in (getattr(op, "filter", None) or {}).items() if {"$gte", "$lt"} & set(wanted or ())
-    ]
+    conditions = (getattr(op, "filter", None) or {}).items()
+    ordered = [key for key, wanted in conditions if isinstance(wanted, dict) and {"$gte", "$lt"} & set(wanted)]
     return None if any(key not in value for key in ordered for value in values) else op
 
 

@@ -345,9 +345,9 @@ def kept(memory: Memory, score: float | None = None) -> Kept:
     return Kept(tuple(context[_PATH]), payload, memory.created_at, memory.updated_at, context.get(_TTL), score)
 
 
-def having(name: str, text: str) -> Predicate:
-    """What documents fulfil that have this text under this name, and some others."""
-    return Or(At("content_json", (ITEM, name), text), At("context_json", _NOT_JSON, True))
+def having(name: str, value: str | float) -> Predicate:
+    """What documents fulfil that have this value under this name, and some others."""
+    return Or(At("content_json", (ITEM, name), value), At("context_json", _NOT_JSON, True))
 
 
 def joined(path: Path) -> str:

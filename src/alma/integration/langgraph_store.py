@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["ALMAStore"]
 
 _MOST = 100_000
+_LARGEST = 1 << 53
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "$eq": operator.eq,
     "$ne": operator.ne,
@@ -186,7 +187,10 @@ def _search_item(kept: Kept) -> SearchItem:
 def _known_to_the_store(conditions: Mapping[str, Any]) -> Iterator[Predicate]:
     """Predicates that every match fulfils, so that fewer items are read."""
     for name, wanted in conditions.items():
-        if isinstance(wanted, str) and wanted == plain(wanted):
+        is_text = isinstance(wanted, str) and wanted == plain(wanted)
+        # In Python 0 and 1 equal False and True, in the store they do not.
+        is_number = isinstance(wanted, int | float) and wanted not in (0, 1) and abs(wanted) < _LARGEST
+        if is_text or is_number:
             yield having(name, wanted)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import random
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -229,7 +228,7 @@ def test_what_a_stranger_writes_into_the_graph_is_not_believed(
     opened.apply(gone(*mine, secret))
 
 
-def test_a_server_that_hangs_or_is_gone_costs_its_timeout_once(store: StorageBackend) -> None:
+def test_a_server_that_hangs_is_asked_once(store: StorageBackend) -> None:
     memories = [Memory(id=key, content="x", project_id="shop") for key in "abc"]
     store.save_many(memories)
     store.save_many(
@@ -244,13 +243,15 @@ def test_a_server_that_hangs_or_is_gone_costs_its_timeout_once(store: StorageBac
         with Neo4jWalks(uri, timeout_seconds=0.2, retry_after_seconds=600) as walks:
             relationships, scope = Relationships(store, graph=walks), Scope(project_id="shop")
             assert [each.memory.id for each in relationships.neighbours("a", scope, max_depth=3)] == ["b", "c"]
-            started = time.monotonic()
             for _ in range(20):
                 assert len(relationships.paths("a", "c", scope)) == 1
-            assert time.monotonic() - started < 20 * 0.2
+        silent.setblocking(False)
+        connection, _ = silent.accept()
+        with connection, pytest.raises(BlockingIOError):
+            silent.accept()
 
 
-def test_the_configuration_chooses_the_server(bolt: BoltServer, tmp_path: Path) -> None:
+def test_the_configuration_chooses_the_server(bolt: BoltServer, walks: Neo4jWalks, tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"graph is neo4j, but neo4j\.uri is missing"):
         ALMA.quickstart(tmp_path / "a.db", embedding_provider="mock", graph="neo4j")
     server = {"uri": bolt.uri, "username": bolt.username, "password": bolt.password}
@@ -260,7 +261,8 @@ def test_the_configuration_chooses_the_server(bolt: BoltServer, tmp_path: Path) 
         alma.relationships.relate("c-a", "c-b", "builds_on", alma.scope())
         alma.relationships.relate("c-b", "c-c", "builds_on", alma.scope())
         assert [ran.problem for ran in alma.sync.run()] == [None]
-        assert alma.graph is not None
-        assert alma.graph.around("c-a", alma.scope(), _ALL, "out", 2, 10) == ["c-b", "c-c"]
+        assert isinstance(alma.graph, Neo4jWalks)
+        # That of the configuration gives up after two seconds, which a busy machine may need.
+        assert walks.around("c-a", alma.scope(), _ALL, "out", 2, 10) == ["c-b", "c-c"]
         found = alma.relationships.neighbours("c-a", alma.scope(), max_depth=2)
         assert [each.memory.id for each in found] == ["c-b", "c-c"]

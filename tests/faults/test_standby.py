@@ -15,7 +15,7 @@ import psycopg
 import pytest
 
 from alma.config.loader import settings_from
-from alma.errors import ConfigurationError, ConnectionLostError, UnknownOutcomeError
+from alma.errors import ConfigurationError, ConnectionLostError, StorageError, UnknownOutcomeError
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
 from alma.model.scope import Scope
@@ -191,8 +191,27 @@ def test_the_primary_is_read_while_the_standby_is_away(pair: Pair, name: str) ->
         pair.standby.stop()
         assert store.count(Memory, EVERYWHERE) == 0
         assert reads_on(pair.primary, name, store)
+        (note,) = store.notes
+        assert note.startswith("the standby of read_url is not read for now, as")
         pair.standby.start()
         wait_until(lambda: reads_on(pair.standby, name, store))
+        assert store.notes == ()
+
+
+def test_a_standby_cannot_be_written_to(pair: Pair, name: str) -> None:
+    wait_until(lambda: is_there(pair.standby, name))
+    with (
+        PostgreSQLStorage.from_dsn(pair.standby.dsn(name), 4) as store,
+        pytest.raises(StorageError, match="is a standby or read-only"),
+    ):
+        store.save(make.a_memory(id="m"))
+    with pytest.raises(ConfigurationError, match="the address of the standby, read_url, cannot be read"):
+        PostgreSQLStorage.from_dsn(pair.address(name), 4, read_url="db2")
+
+
+def is_there(server: PostgresServer, name: str) -> bool:
+    with psycopg.connect(server.dsn("postgres"), autocommit=True) as connection:
+        return connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).rowcount == 1
 
 
 def test_a_standby_that_has_lost_its_primary_is_not_read(pair: Pair, name: str) -> None:

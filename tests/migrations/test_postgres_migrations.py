@@ -307,7 +307,7 @@ def test_quarters_and_views_work_after_partitioning(postgres_dsn: str, filled: P
 
 
 def test_what_cannot_be_partitioned_is_refused(postgres_dsn: str) -> None:
-    with pytest.raises(ConfigurationError, match="memories and audit_log"):
+    with pytest.raises(ConfigurationError, match="memories, audit_log and vectors"):
         partition_tables(postgres_dsn, ["users"])
     with pytest.raises(ValidationError, match="month"):
         partition_tables(postgres_dsn, interval="week")

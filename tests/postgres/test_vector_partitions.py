@@ -193,7 +193,7 @@ def held(client: psycopg.Connection[Any]) -> Iterator[None]:
 def test_wrong_numbers_of_parts_are_refused(postgres_dsn: str) -> None:
     with pytest.raises(ValidationError, match="between 2 and 256"):
         partition_tables(postgres_dsn, ["vectors"], parts=1)
-    with pytest.raises(ConfigurationError, match="and vectors, can be partitioned"):
+    with pytest.raises(ConfigurationError, match="audit_log and vectors can be partitioned"):
         partition_tables(postgres_dsn, ["users"])
 
 

@@ -164,7 +164,7 @@ ENTRIES = (
     Entry(STORE, "store", "Backups beside the store, and imports of texts.", _GROUP),
     Entry(STORE, "reembed", "Move the store to another embedding model, while it is in use.", "store:reembedding"),
     Entry(STORE, "sync", "Keep Qdrant, Neo4j and Redis equal to the store: status, run, verify, repair.", "sync:sync"),
-    Entry(STORE, "partition", "Split tables of a PostgreSQL store by time.", "store:partitioning"),
+    Entry(STORE, "partition", "Split tables of a PostgreSQL store, by time or by hash.", "store:partitioning"),
     Entry(STORE, "store", "The HNSW indexes of a PostgreSQL store's vectors.", "vector_index:app"),
     Entry(STORE, "audit", "List and verify the audit log of a store.", "store:audit"),
     Entry(STORE, "health", "Check that the store is available.", _OPERATION),

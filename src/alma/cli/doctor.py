@@ -185,6 +185,7 @@ def _memory(config: Path | None, store: str | None, deep: bool) -> Iterator[Chec
         yield _index(memory)
         yield from _cache(memory)
         yield from map(_engine, memory.sync.status())
+        yield from (Check("store", "warn", note) for note in memory.storage.notes)
         if deep:
             yield _audit(memory)
 

@@ -146,7 +146,10 @@ class PostgreSQLStorage(StorageBackend):
         if len(schema.encode()) > _LONGEST_SCHEMA_BYTES:
             raise ConfigurationError(f"schema {schema!r} is too long: a name has at most {_LONGEST_SCHEMA_BYTES} bytes")
         self.schema = schema
-        conninfo = address(conninfo)
+        conninfo, read_from = (
+            address(conninfo),
+            None if read_url is None else address(read_url, "the standby, read_url,"),
+        )
         self._dialect = Dialect("postgresql")
         self._cache = StoreCache("postgresql")
         self._identity: str | None = None
@@ -156,7 +159,7 @@ class PostgreSQLStorage(StorageBackend):
         most = max(1, pool_size)
         with translated():
             self._pools = ProcessPool(partial(connected_pool, conninfo, most, self._configure))
-        self._standby = None if read_url is None else self._standby_at(address(read_url), most)
+        self._standby = None if read_from is None else self._standby_at(read_from, most)
 
     def _standby_at(self, conninfo: str, most: int) -> Standby:
         pool = ProcessPool(partial(pool_of, conninfo, most, self._configure))
@@ -213,7 +216,8 @@ class PostgreSQLStorage(StorageBackend):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return () if self._native else (_WITHOUT_PGVECTOR,)
+        standby = () if self._standby is None else self._standby.notes
+        return standby if self._native else (_WITHOUT_PGVECTOR, *standby)
 
     @contextmanager
     def connection(self) -> Iterator[psycopg.Connection[Any]]:

@@ -60,7 +60,7 @@ def partitions(connection: psycopg.Connection[Any], table: str) -> list[Partitio
 
 def _check(table: str, interval: str, ahead: int) -> None:
     if table not in PARTITIONED:
-        raise ConfigurationError(f"only {' and '.join(PARTITIONED)}, and vectors, can be partitioned, not {table!r}")
+        raise ConfigurationError(f"only {', '.join(PARTITIONED)} and vectors can be partitioned, not {table!r}")
     if interval not in _MONTHS:
         raise ValidationError("partition", "interval", interval, "must be 'month' or 'quarter'")
     if ahead < 0:

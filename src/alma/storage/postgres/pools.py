@@ -49,8 +49,13 @@ _UNKNOWN = (
     "the connection to PostgreSQL was lost during the commit, so it is not known whether it was stored: read it back, "
     "then repeat the call if it is missing"
 )
+_STANDBY = (
+    "this PostgreSQL server is a standby or read-only, and cannot be written to: open the store at its primary, "
+    "or name all hosts, like postgresql://user@db1,db2/database"
+)
+_DATABASE = "the PostgreSQL database"
 _UNREADABLE = (
-    "the address of the PostgreSQL database cannot be read: it must be like postgresql://user:password@host:5432/database,"
+    "the address of {what} cannot be read: it must be like postgresql://user:password@host:5432/database,"
     " with signs such as % @ / ? # [ in the password written as %25 %40 %2F %3F %23 %5B, and only parameters that"
     " PostgreSQL knows behind a ?"
 )
@@ -110,9 +115,9 @@ def _try_again(pool: ConnectionPool[Connection]) -> None:
         pool.check()
 
 
-def address(dsn: str) -> str:
+def address(dsn: str, what: str = _DATABASE) -> str:
     """The address with what lets a client find the primary among several hosts, unless it says that itself."""
-    parts = psycopg.conninfo.conninfo_to_dict(_readable(dsn))
+    parts = psycopg.conninfo.conninfo_to_dict(_readable(dsn, what))
     if "," not in f"{parts.get('host', '')}{parts.get('hostaddr', '')}":
         return dsn
     missing = {name: value for name, value in _SEVERAL_HOSTS.items() if name not in parts}
@@ -176,14 +181,17 @@ def ended(
         told(value)
 
 
-def _readable(dsn: str) -> str:
+def _readable(dsn: str, what: str = _DATABASE) -> str:
     """The address, if it can be taken apart; the driver's complaints would quote the password in it."""
+    unreadable = _UNREADABLE.format(what=what)
+    if not isinstance(dsn, str):
+        raise ConfigurationError(unreadable)
     try:
         parts = psycopg.conninfo.conninfo_to_dict(dsn)
     except psycopg.Error:
-        raise ConfigurationError(_UNREADABLE) from None
+        raise ConfigurationError(unreadable) from None
     if "@" in str(parts.get("host", "")) or not str(parts.get("port", "") or "0").replace(",", "0").isdigit():
-        raise ConfigurationError(_UNREADABLE)
+        raise ConfigurationError(unreadable)
     return dsn
 
 
@@ -202,6 +210,8 @@ def translated() -> Iterator[None]:
         raise StorageError(f"no connection to PostgreSQL within {_CONNECT_SECONDS:.0f} seconds") from exc
     except PoolClosed as exc:
         raise StorageError("the store on PostgreSQL was closed") from exc
+    except psycopg.errors.ReadOnlySqlTransaction as exc:
+        raise StorageError(_STANDBY) from exc
     except psycopg.Error as exc:
         raise _other(_first_line(exc)) from exc
 

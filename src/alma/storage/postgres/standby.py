@@ -73,6 +73,11 @@ class Standby:
         finally:
             self._pool.here.putconn(connection)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Why the standby is not read for now, if it is not."""
+        return () if self._known is None else (f"the standby of read_url is not read for now, as {self._known}",)
+
     def close(self) -> None:
         self._pool.close()
 

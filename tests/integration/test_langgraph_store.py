@@ -212,6 +212,8 @@ def test_what_is_no_json_and_unknown_operators_are_one_sentence(alma: ALMA) -> N
     store = ALMAStore(alma)
     with pytest.raises(ValidationError, match="must be JSON"):
         store.put(("a",), "key", {"a": object()})
+    with pytest.raises(ValidationError, match="must be a dict"):
+        store.batch([PutOp(("a",), "key", "text")])  # type: ignore[arg-type]
     store.put(("a",), "key", {"a": 1})
     with pytest.raises(ValidationError, match=r"must be one of \$eq"):
         store.search(("a",), filter={"a": {"$in": [1]}})

@@ -336,7 +336,9 @@ class ALMASaver(BaseCheckpointSaver[str]):
 
 
 def _names(config: RunnableConfig) -> tuple[str, str]:
-    named = config["configurable"]
+    named = config.get("configurable") or {}
+    if named.get("thread_id") is None:
+        raise ValidationError("checkpointer", "config", config, 'needs {"configurable": {"thread_id": "…"}}')
     return str(named["thread_id"]), named.get("checkpoint_ns") or ""
 
 

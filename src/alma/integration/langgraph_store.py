@@ -142,7 +142,9 @@ class ALMAStore(BaseStore):
         self._documents.put(put, [path for path, op in latest.items() if op.value is None])
 
     def _document(self, path: Path, op: PutOp) -> Document:
-        value = dict(op.value or {})
+        if not isinstance(op.value, Mapping):
+            raise ValidationError("langgraph", "value", op.value, "must be a dict with text keys")
+        value = dict(op.value)
         fields = self._fields if op.index is None else op.index or ()
         texts = [text for field in fields for text in _texts(value, field)]
         return Document(path, value, texts or [readable(value)], bool(texts), op.ttl)

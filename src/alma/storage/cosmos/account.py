@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from azure.core import MatchConditions
 from azure.core.exceptions import AzureError, ServiceRequestError, ServiceResponseError
@@ -18,6 +18,7 @@ from alma.errors import ConfigurationError, StorageError
 from alma.storage.cosmos.documents import Container, Document
 from alma.storage.cosmos.queries import Condition
 
+T = TypeVar("T")
 _log = logging.getLogger("alma.storage.azure_cosmos")
 
 _CHARGE = "x-ms-request-charge"
@@ -37,7 +38,8 @@ INDEXING: Document = {
     "excludedPaths": [{"path": '/"_etag"/?'}, {"path": "/embedding/*"}],
 }
 
-Operation = tuple[Any, ...]
+Put = tuple[Document, str | None]
+"""A document to write, and the entity tag of the one that it replaces; None for a new one."""
 
 
 class Refused(Exception):
@@ -152,6 +154,8 @@ class Account:
         partition: str | None = None,
     ) -> list[Any]:
         """The answers to a query, in one partition or in all."""
+        if partition is not None:
+            condition = condition.also(f"c.{container.partition_path[1:]} = @partition", partition=partition)
         text, parameters = condition.query(select, order, top)
         where: dict[str, Any] = (
             {"enable_cross_partition_query": True} if partition is None else {"partition_key": partition}
@@ -186,11 +190,18 @@ class Account:
             )
             return str(written["_etag"])
 
-    def batch(self, container: Container, partition: str, operations: Sequence[Operation], charges: Charges) -> None:
-        """Run the operations of one partition together; raises Refused if one of them does not apply."""
+    def batch(self, container: Container, partition: str, puts: Sequence[Put], charges: Charges) -> None:
+        """Write documents of one partition together; raises Refused if one of them is not in the expected state."""
+        self._batch(container, partition, [_operation(*put) for put in puts], charges)
+
+    def delete(self, container: Container, partition: str, ids: Sequence[str], charges: Charges) -> None:
+        """Delete documents of one partition together."""
+        self._batch(container, partition, [("delete", (key,)) for key in ids], charges)
+
+    def _batch(self, container: Container, partition: str, operations: list[Any], charges: Charges) -> None:
         with self.translated(), _refusing():
             hook = partial(_note, charges, "batch", container.name)
-            self._proxy(container).execute_item_batch(list(operations), partition_key=partition, response_hook=hook)
+            self._proxy(container).execute_item_batch(operations, partition_key=partition, response_hook=hook)
 
     # ------------------------------------------------------------------ errors
 
@@ -261,16 +272,22 @@ def _reason(exc: BaseException) -> str:
     return lines[0] if lines else type(exc).__name__
 
 
-def batches(operations: Sequence[Operation], size_of: Callable[[Operation], int]) -> Iterator[list[Operation]]:
-    """The operations in groups that the service takes as one batch."""
-    group: list[Operation] = []
+def _operation(document: Document, etag: str | None) -> tuple[Any, ...]:
+    if etag is None:
+        return ("create", (document,))
+    return ("replace", (document["id"], document), {"if_match_etag": etag})
+
+
+def batches(items: Sequence[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """The items in groups that the service takes as one batch."""
+    group: list[T] = []
     size = 0
-    for operation in operations:
-        added = size_of(operation)
+    for item in items:
+        added = size_of(item)
         if group and (len(group) == _MOST_IN_A_BATCH or size + added > _LARGEST_BATCH):
             yield group
             group, size = [], 0
-        group.append(operation)
+        group.append(item)
         size += added
     if group:
         yield group

@@ -15,7 +15,7 @@ from alma.model.vector import Vector
 from alma.storage.audit import ChainHead, ChainTable
 from alma.storage.backend import TEXT_LENGTH, Backend, Query, RecordVector
 from alma.storage.cosmos import words
-from alma.storage.cosmos.documents import EMBEDDING, OURS, TABLES, partition_field, partition_of
+from alma.storage.cosmos.documents import EMBEDDING, OURS, PARTITION, TABLES, partition_field, partition_of
 from alma.storage.cosmos.marks import CosmosMarks
 from alma.storage.cosmos.queries import KEY, Condition, behind, column, condition, keys_in, present
 from alma.storage.cosmos.vectors import Vectors
@@ -218,7 +218,7 @@ class CosmosBackend(Backend):
         for record in records:
             document = self.view.current(spec.table, record.key) or {}
             self.view.put_record(record, document.get(EMBEDDING))
-            if document and document[OURS]["partition"] != partition_of(record):
+            if document and document[PARTITION] != partition_of(record):
                 self._vectors.move(spec, record.key, partition_of(record))
 
     def load(self, spec: RecordSpec, keys: Iterable[str]) -> None:

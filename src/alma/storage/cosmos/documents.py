@@ -22,7 +22,10 @@ from alma.text.tokens import stored_terms
 Document = dict[str, Any]
 
 OURS = "alma"
-"""The section of a document that belongs to the store: raw key, partition, commit, search terms, exact numbers."""
+"""The section of a document that belongs to the store: raw key, commit, search terms, exact numbers."""
+
+PARTITION = "partition"
+"""The field that is the partition key of all but the documented containers."""
 
 DELETED = "deleted"
 """Marks the stub of a deleted document, which the service removes after a day."""
@@ -64,7 +67,7 @@ def container_of(table: str) -> Container:
     embeds = table == VECTORS or any(cls.spec.table == table and cls.spec.embeds for cls in KINDS)
     if table in _CONTAINERS:
         return Container(_CONTAINERS[table], "/user_id" if table == "preferences" else "/project_id", embeds)
-    return Container(f"alma-{table.replace('_', '-')}", f"/{OURS}/partition", embeds)
+    return Container(f"alma-{table.replace('_', '-')}", f"/{PARTITION}", embeds)
 
 
 TABLES = (*(cls.spec.table for cls in KINDS), VECTORS, OUTBOX)
@@ -101,7 +104,7 @@ def key_of(document: Mapping[str, Any]) -> Any:
 
 def table_document(key: Any, partition: str, fields: Mapping[str, Any]) -> Document:
     """A document of one of the store's own tables."""
-    return {"id": document_id(key), **fields, OURS: {"key": key, "partition": partition}}
+    return {"id": document_id(key), **fields, PARTITION: partition, OURS: {"key": key}}
 
 
 def encoded(record: Record, embedding: Any = None) -> Document:
@@ -113,7 +116,7 @@ def encoded(record: Record, embedding: Any = None) -> Document:
         if field.type is not FieldType.VECTOR
     }
     document |= to_document(record, () if spec.vector_field is None else (spec.vector_field,))
-    ours: Document = {"key": record.key, "partition": partition_of(record)}
+    ours: Document = {"key": record.key}
     if spec.text:
         found = searchable(record.text())
         # A document may not be large: the terms of a very long text are taken from the text when it is searched.
@@ -121,7 +124,8 @@ def encoded(record: Record, embedding: Any = None) -> Document:
     exact = {name: json.dumps(value) for name, value in document.items() if not _is_plain(value)}
     if exact:
         ours["exact"] = exact
-    document |= {"id": document_id(record.key), "type": discriminator(spec), OURS: ours}
+    named = {"id": document_id(record.key), "type": discriminator(spec)}
+    document |= {**named, PARTITION: partition_of(record), OURS: ours}
     if embedding is not None:
         document[EMBEDDING] = embedding
     return document
@@ -147,9 +151,9 @@ def discriminator(spec: RecordSpec) -> str:
 
 def stub(document: Mapping[str, Any]) -> Document:
     """What stands in place of a deleted document for a day, so that a delayed write cannot bring it back."""
-    kept = {name: document[name] for name in ("id", "project_id", "user_id") if document.get(name) is not None}
-    ours = {name: document[OURS][name] for name in ("key", "partition")}
-    return {**kept, OURS: {**ours, DELETED: True}, "ttl": _STUB_SECONDS}
+    named = ("id", "project_id", "user_id", PARTITION)
+    kept = {name: document[name] for name in named if document.get(name) is not None}
+    return {**kept, OURS: {"key": key_of(document), DELETED: True}, "ttl": _STUB_SECONDS}
 
 
 def is_stub(document: Mapping[str, Any]) -> bool:
@@ -163,10 +167,7 @@ def bare(document: Mapping[str, Any]) -> Document:
 
 def partition_in(table: str, document: Mapping[str, Any]) -> str:
     """The value of the partition key of a document."""
-    value: Any = document
-    for name in container_of(table).partition_path.strip("/").split("/"):
-        value = value[name]
-    return str(value)
+    return str(document[container_of(table).partition_path[1:]])
 
 
 def require_storable(table: str, document: Document) -> None:

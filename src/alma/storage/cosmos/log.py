@@ -24,9 +24,10 @@ from typing import Any, NamedTuple
 
 from alma.clock import new_id
 from alma.errors import ConflictError, StorageError
-from alma.storage.cosmos.account import Account, Charges, Operation, Refused, Unanswered, batches, patiently
+from alma.storage.cosmos.account import Account, Charges, Put, Refused, Unanswered, batches, patiently
 from alma.storage.cosmos.documents import (
     OURS,
+    PARTITION,
     Container,
     Document,
     bare,
@@ -39,7 +40,7 @@ from alma.storage.cosmos.queries import Condition
 
 _log = logging.getLogger("alma.storage.azure_cosmos")
 
-LOG = Container("alma-journal", f"/{OURS}/partition", embeds=False)
+LOG = Container("alma-journal", f"/{PARTITION}", embeds=False)
 STATE = "state"
 _HEAD, _COMMITS = "head", "commits"
 _LONGEST_DATA = 1_200_000
@@ -89,7 +90,7 @@ class CommitLog:
         condition = Condition("c.id = @id", {"@id": _HEAD})
         if not self.account.query(LOG, condition, charges, partition=_HEAD):
             try:
-                self.account.create(LOG, {**head, OURS: {"key": _HEAD, "partition": _HEAD}}, charges)
+                self.account.create(LOG, {**head, PARTITION: _HEAD}, charges)
             except Refused:
                 _log.debug("another process began the log of this store")
         self.store = self.head(charges)["store"]
@@ -195,7 +196,7 @@ class CommitLog:
                 documents = [each for each in documents if each["id"] not in newer]
                 etags = {key: each["_etag"] for key, each in stored.items()}
             try:
-                for group in batches([_operation(each, etags.get(each["id"])) for each in documents], _size):
+                for group in batches([(each, etags.get(each["id"])) for each in documents], _size):
                     self._run(container, partition, group, charges)
             except Refused:
                 # Another writer is completing the same entry, or has.
@@ -215,15 +216,20 @@ class CommitLog:
                 found[each["id"]] = each
         return found
 
-    def _run(self, container: Container, partition: str, group: Sequence[Operation], charges: Charges) -> None:
+    def _run(self, container: Container, partition: str, group: Sequence[Put], charges: Charges) -> None:
         if len(group) > 1:
-            self.account.batch(container, partition, group, charges)
-            return
-        name, arguments, *options = group[0]
-        if name == "create":
-            self.account.create(container, arguments[0], charges)
-        else:
-            self.account.replace(container, arguments[1], options[0]["if_match_etag"], charges)
+            try:
+                self.account.batch(container, partition, group, charges)
+            except StorageError as exc:
+                # One after another is as good: what is half written is completed from the log.
+                _log.info("a batch of Cosmos DB failed, so its documents are written one by one: %s", exc)
+            else:
+                return
+        for document, etag in group:
+            if etag is None:
+                self.account.create(container, document, charges)
+            else:
+                self.account.replace(container, document, etag, charges)
 
     def clean(self, applied: int, charges: Charges) -> None:
         """Delete entries that no snapshot needs any more, and never the last."""
@@ -241,8 +247,8 @@ class CommitLog:
         self._delete(_COMMITS, [each["id"] for each in entries], charges)
 
     def _delete(self, partition: str, ids: Iterable[str], charges: Charges) -> None:
-        for group in batches([("delete", (key,)) for key in ids], lambda _: 0):
-            self.account.batch(LOG, partition, group, charges)
+        for group in batches(list(ids), lambda _: 0):
+            self.account.delete(LOG, partition, group, charges)
 
     def scrub(self, charges: Charges) -> None:
         """Delete every entry but the last, whose contents are emptied once its documents are written."""
@@ -330,10 +336,10 @@ class Turn:
         large = len(pieces) > 1
         for number, piece in enumerate(pieces if large else ()):
             part = {"id": f"{entry.by}-{number}", "part": number, "data": piece}
-            self._log.account.create(LOG, {**part, OURS: {"key": part["id"], "partition": entry.by}}, self._charges)
+            self._log.account.create(LOG, {**part, PARTITION: entry.by}, self._charges)
         name = f"{entry.number:015d}"
         document: Document = {"id": name, "number": entry.number, "by": entry.by, "parts": len(pieces) if large else 0}
-        document |= {"data": None if large else data, OURS: {"key": name, "partition": _COMMITS}}
+        document |= {"data": None if large else data, PARTITION: _COMMITS}
         try:
             patiently(lambda: self._log.account.create(LOG, document, self._charges), _COMMIT_PATIENCE, (Unanswered,))
         except Refused:
@@ -380,11 +386,5 @@ def _written(write: Write) -> list[Document]:
     return [dict(after), *([stub(before)] if moved and before is not None else [])]
 
 
-def _operation(document: Document, etag: str | None) -> Operation:
-    if etag is None:
-        return ("create", (document,))
-    return ("replace", (document["id"], document), {"if_match_etag": etag})
-
-
-def _size(operation: Operation) -> int:
-    return len(json.dumps(operation[1][-1]))
+def _size(put: Put) -> int:
+    return len(json.dumps(put[0]))

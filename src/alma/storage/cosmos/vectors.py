@@ -15,7 +15,7 @@ from alma.model.query import And, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.backend import RecordVector
-from alma.storage.cosmos.documents import EMBEDDING, OURS, VECTORS, Document, key_of, table_document, vector_key
+from alma.storage.cosmos.documents import EMBEDDING, PARTITION, VECTORS, Document, key_of, table_document, vector_key
 from alma.storage.cosmos.queries import KEY, Condition, condition
 from alma.storage.cosmos.view import Seen
 from alma.storage.nearest import cosines, nearest
@@ -95,7 +95,7 @@ class Vectors:
 
     def _put_apart(self, spec: RecordSpec, key: str, model: str, part: int, vector: Vector) -> None:
         document = self._view.current(spec.table, key) or {}
-        partition = document[OURS]["partition"] if document else key
+        partition = document[PARTITION] if document else key
         fields: Document = {"type": "embedding", "kind": spec.kind, "record_id": key, "model": model, "part": part}
         if self.is_in_documents(model) and any(vector):
             fields[EMBEDDING] = list(vector)
@@ -121,7 +121,7 @@ class Vectors:
         """Move a record's vectors into the partition that it is in now."""
         for document in self._apart(spec, [key]):
             moved = {name: value for name, value in document.items() if not name.startswith("_")}
-            self._view.put(VECTORS, {**moved, OURS: {**document[OURS], "partition": partition}})
+            self._view.put(VECTORS, {**moved, PARTITION: partition})
 
     def forget(self, spec: RecordSpec, keys: Collection[str]) -> None:
         """Delete every vector of records that are about to be deleted."""

@@ -18,7 +18,7 @@ try:
     from alma.storage.cosmos.account import Account, Charges
     from alma.storage.cosmos.backend import CosmosBackend, new_state
     from alma.storage.cosmos.documents import TABLES, container_of, require_storable
-    from alma.storage.cosmos.log import LOG, CommitLog, Turn
+    from alma.storage.cosmos.log import LOG, STATE, CommitLog, Turn
     from alma.storage.cosmos.view import View
 except ImportError as exc:  # pragma: no cover - depends on what is installed
     raise MissingDependencyError("azure-cosmos", "azure") from exc
@@ -69,6 +69,7 @@ class AzureCosmosStorage(StorageBackend):
             account.require(CONTAINERS)
         self._log.create_head({**new_state(), "policy_dims": embedding_dim}, charges)
         self._store = self._log.store
+        self._policy_dims = int(self._log.head(charges)[STATE]["policy_dims"])
         self._furnish(charges)
 
     @classmethod
@@ -125,7 +126,13 @@ class AzureCosmosStorage(StorageBackend):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        return (_ACROSS_PARTITIONS,)
+        if self.embedding_dim == self._policy_dims:
+            return (_ACROSS_PARTITIONS,)
+        return (
+            _ACROSS_PARTITIONS,
+            f"the containers were made for vectors of {self._policy_dims} dimensions, so those of "
+            f"{self.embedding_dim} are compared by the client: export the store and import it into a new database",
+        )
 
     @contextmanager
     def _begin(self, *, write: bool) -> Iterator[Backend]:

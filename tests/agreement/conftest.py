@@ -8,12 +8,15 @@ from pathlib import Path
 
 import pytest
 
+from alma.storage.azure_cosmos import AzureCosmosStorage
 from alma.storage.base import StorageBackend
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
 from tests.agreement.stores import DIMS
 from tests.conftest import fresh_database
+from tests.support.cosmos import empty_database
+from tests.support.cosmos_server import KEY, CosmosServer
 from tests.support.postgres import PostgresServer
 
 Stores = dict[str, StorageBackend]
@@ -28,6 +31,13 @@ def databases(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory
             "sqlite": stack.enter_context(SQLiteStorage(path, embedding_dim=DIMS)),
             "postgresql": stack.enter_context(PostgreSQLStorage.from_dsn(dsn, embedding_dim=DIMS, pool_size=2)),
         }
+
+
+@pytest.fixture(scope="module")
+def cosmos_store(cosmos: CosmosServer) -> Iterator[StorageBackend]:
+    """A store on Cosmos DB, for tests with few examples: every request goes over HTTP."""
+    with AzureCosmosStorage(cosmos.url, KEY, empty_database(cosmos, DIMS), embedding_dim=DIMS) as store:
+        yield store
 
 
 @pytest.fixture

@@ -30,6 +30,7 @@ from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.record import Record
 from alma.model.vector import Vector
 from alma.model.workspace import Project
+from alma.storage.azure_cosmos import AzureCosmosStorage
 from alma.storage.base import RecordVector
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.sqlite_local import SQLiteStorage
@@ -40,6 +41,8 @@ from tests.conftest import fresh_database
 from tests.graph.reading import GraphReader, states
 from tests.graph.test_neo4j_projection import ANA, memory, pattern, related
 from tests.support.bolt import BoltServer
+from tests.support.cosmos import empty_database
+from tests.support.cosmos_server import KEY, CosmosServer
 from tests.support.postgres import PostgresServer
 from tests.support.qdrant import QdrantNode
 
@@ -93,7 +96,11 @@ def test_every_line_is_checked(page: Path) -> None:
 
 @pytest.fixture(scope="module")
 def checks(
-    tmp_path_factory: pytest.TempPathFactory, postgres: PostgresServer, bolt: BoltServer, qdrant: QdrantNode
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres: PostgresServer,
+    bolt: BoltServer,
+    qdrant: QdrantNode,
+    cosmos: CosmosServer,
 ) -> dict[str, Check]:
     sqlite = _sqlite(tmp_path_factory.mktemp("documents") / "alma.db")
     postgresql = _postgresql(postgres)
@@ -106,6 +113,7 @@ def checks(
         "postgres": postgresql.__contains__,
         "postgres-index": postgresql.__contains__,
         "files": _files(tmp_path_factory.mktemp("files")).__contains__,
+        "cosmos": _cosmos(cosmos).__contains__,
         "neo4j": graph.__contains__,
         "neo4j-relationship": graph.__contains__,
         "neo4j-schema": _names_of_the_graph_schema().__contains__,
@@ -155,6 +163,27 @@ def _files(folder: Path) -> set[str]:
         if isinstance(document, dict)
         for field in document
     }
+
+
+def _cosmos(server: CosmosServer) -> set[str]:
+    """The fields of the documents in each container, its partition key and the properties of its policies."""
+    name = empty_database(server, 3)
+    with AzureCosmosStorage(server.url, KEY, name, embedding_dim=3) as storage:
+        storage.save_many(record.replace(embedding=[1, 2, 3]) for record in LEARNED)
+    found: set[str] = set()
+    for container, held in server.databases[name].items():
+        found |= {f"{container}.{field}" for document in held.documents.values() for field in document}
+        found |= {f"{container}.type = {document.get('type')}" for document in held.documents.values()}
+        found.add(f"{container} by {held.properties['partitionKey']['paths'][0]}")
+        policies = {**held.properties["indexingPolicy"], **held.properties.get("vectorEmbeddingPolicy", {})}
+        for policy, value in policies.items():
+            parts = value if isinstance(value, list) else [value]
+            found |= {f"{container}: {policy} {part}" for part in map(_spelled, parts)}
+    return found
+
+
+def _spelled(part: Any) -> str:
+    return ", ".join(map(str, part.values())) if isinstance(part, dict) else str(part)
 
 
 def _graph(server: BoltServer) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
+from alma.model.learning import Heuristic
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.storage.azure_cosmos import AzureCosmosStorage
@@ -74,8 +74,7 @@ def test_a_document_has_the_documented_fields(
 ) -> None:
     storage.save(record)
     (document,) = cosmos.documents(database, container)
-    fields = {"heuristic": Heuristic, "outcome": Outcome, "preference": UserPreference}
-    cls = fields.get(discriminator, DomainKnowledge if discriminator == "domain_knowledge" else AntiPattern)
+    cls = type(record)
     assert {field.name for field in cls.spec.primary} - {"embedding"} <= document.keys()
     assert (document["id"], document["type"]) == ("1", discriminator)
     assert document.get("embedding") == ([1, 0, 0, 0] if discriminator == "heuristic" else None)

@@ -210,6 +210,7 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("retrieve", {"task": f"{word} Test the form", "agent": agent, "as_of": "2100-01-01T00:00:00Z"}),
         ("list_keys", {}),
         ("list_backups", {}),
+        ("list_webhooks", {}),
         ("verify_audit", {}),
         ("sync_status", {}),
         ("sync_verify", {}),
@@ -254,6 +255,7 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("create_key", name="mallory", rights=["read"])
     do("revoke_key", key_id=memory)
     do("create_backup")
+    do("retry_webhook", name="deploys")
     do("forget_learned", kind="heuristic", id=ids.get("heuristic", "none"))
     do("restore_version", id=memory, number=1, reason="taken over")
     do("restore_memory", memory_id=memory)

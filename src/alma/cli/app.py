@@ -127,6 +127,9 @@ _OPERATION = "commands:everyday"
 _GROUP = "commands:group"
 ENTRIES = (
     Entry(START, "init", "Write a commented configuration, and show how an MCP client connects.", "init:app"),
+    Entry(
+        START, "demo", "Serve the dashboard on a month of three agents' work, in a throw-away store.", "serving:demo"
+    ),
     Entry(START, "doctor", "Check configuration, store, model, index and servers, and suggest fixes.", "doctor:app"),
     Entry(START, "bench", "Measure saving, learning and retrieving on this machine.", "bench:app"),
     Entry(TASK, "retrieve", "Retrieve the few memories worth knowing before a task.", _OPERATION),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any
 
 import typer
@@ -11,9 +13,10 @@ from alma import clock
 from alma.access import ApiKeys
 from alma.bootstrap import open_existing, open_for_own_model
 from alma.cli.app import application, examples, single
-from alma.cli.output import AsJson, say, show_json, show_table
+from alma.cli.output import AsJson, progress_of, say, show_json, show_table
 from alma.cli.store_options import Config, Project, Store, place_of
 from alma.config import config_file
+from alma.errors import ConfigurationError
 
 
 def serve(
@@ -69,6 +72,36 @@ def serve(
     )
 
 
+def demo_server(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="The port to listen on; 0 chooses a free one.")] = 8080,
+    keep: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write the store to this new file, and keep it.")
+    ] = None,
+) -> None:
+    """Fill a throw-away store with a month of three agents' work, and serve the dashboard on it.
+
+    Nothing of it is kept, unless --keep names a file. The month is the same in every run, and ends today.
+    """
+    from alma.core import ALMA
+    from alma.demo import PROJECT, fill
+    from alma.rest.server import serve as start
+    from alma.rest.server import startup_message
+
+    with TemporaryDirectory(prefix="alma-demo-") as folder:
+        store = Path(folder) / "alma.db" if keep is None else keep
+        if store.exists():
+            raise ConfigurationError(f"{store} exists already: name a new file to keep the demonstration in")
+        with ALMA.quickstart(store, PROJECT) as memory, progress_of("demo") as tell:
+            fill(memory, progress=tell)
+        start(
+            None,
+            str(store),
+            PROJECT,
+            announce=lambda address, options: say(startup_message(address, options)),
+            port=port,
+        )
+
+
 def mcp_server(context: typer.Context) -> None:
     """Run the MCP server, over stdio or HTTP.
 
@@ -92,6 +125,7 @@ def hook_command(context: typer.Context) -> None:
     main(context.args)
 
 
+demo = single(demo_server, "alma demo", "alma demo --port 8081", "alma demo --keep demo.db")
 serving = single(serve, "alma serve", "alma serve --port 8081 --require-key --store .alma/alma.db")
 mcp = single(
     mcp_server,

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from alma.clock import now
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, NotFoundError
 from alma.model.memory import Memory
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Name, Operation, Output, Prose, Text, operation
@@ -142,4 +142,65 @@ def import_lines(caller: Caller, request: ImportLines) -> LinesImported:
     )
 
 
-STORE: tuple[Operation[Any, Any], ...] = (create_backup, list_backups, import_lines)
+# ---------------------------------------------------------------------- webhooks
+
+
+class ListWebhooks(Input):
+    pass
+
+
+class WebhookShown(Output):
+    name: str = Field(description="The name of the webhook, or a digest of its address.")
+    kinds: Sequence[str]
+    waiting: int = Field(description="Changes that were not delivered yet.")
+    parked: int = Field(description="Changes that the receiver refused too often.")
+    oldest: datetime | None = Field(default=None, description="The time of the oldest change that waits.")
+
+
+class WebhookList(Output):
+    webhooks: Sequence[WebhookShown]
+
+
+_WEBHOOK = "webhook."
+
+
+@operation("store", Right.ADMIN, idempotent=True, example={})
+def list_webhooks(caller: Caller, request: ListWebhooks) -> WebhookList:
+    """List the webhooks whose events wait in the store, and how many wait for each."""
+    caller.require_unlimited("the list of webhooks")
+    storage = caller.store.storage
+    found = {name: kinds for name, kinds in storage.projections().items() if name.startswith(_WEBHOOK)}
+    behind = {name: storage.backlog(name) for name in found}
+    return WebhookList(
+        webhooks=[
+            WebhookShown(
+                name=name.removeprefix(_WEBHOOK),
+                kinds=kinds,
+                waiting=behind[name].pending,
+                parked=behind[name].parked,
+                oldest=behind[name].oldest,
+            )
+            for name, kinds in sorted(found.items())
+        ]
+    )
+
+
+class RetryWebhook(Input):
+    name: Name = Field(description="The name of the webhook in the list.")
+
+
+class WebhookRetried(Output):
+    retried: int
+
+
+@operation("store", Right.ADMIN, idempotent=True, example={"name": "deploys"})
+def retry_webhook(caller: Caller, request: RetryWebhook) -> WebhookRetried:
+    """Deliver the changes again that the receiver of a webhook refused too often."""
+    caller.require_unlimited("a webhook")
+    name = f"{_WEBHOOK}{request.name}"
+    if name not in caller.store.storage.projections():
+        raise NotFoundError("webhook", request.name)
+    return WebhookRetried(retried=caller.store.storage.unpark(name))
+
+
+STORE: tuple[Operation[Any, Any], ...] = (create_backup, list_backups, import_lines, list_webhooks, retry_webhook)

@@ -79,8 +79,8 @@ export async function call(operation, given = {}, { signal } = {}) {
     body,
     signal,
   });
+  if (answer.ok) return answer.json();
   const result = await answer.json().catch(() => ({}));
-  if (answer.ok) return result;
   if (answer.status === 401 && operation !== "whoami") dispatchEvent(new Event("alma:signed-out"));
   const { code = "internal_error", message = s.unexpected(answer.status) } = result.error || {};
   throw new ServiceError(answer.status, code, message);

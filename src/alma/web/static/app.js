@@ -5,7 +5,7 @@ import { hrefOf, reloadAll, useAddress } from "./state.js";
 import { s, when } from "./strings.js";
 import { Button, Check, Failure, Field, fromLocal, Input, Loading, Select, toast, Toasts, toLocal } from "./ui.js";
 
-const VIEWS = ["overview", "ask", "browse"];
+const VIEWS = ["overview", "ask", "browse", "lessons", "time", "graph", "review", "work", "operations"];
 const ICONS = {
   overview: "M4 13h6V4H4zM14 20h6v-9h-6zM4 20h6v-4H4zM14 8h6V4h-6z",
   ask: "M4 5h16v11H9l-5 4z",

@@ -24,9 +24,12 @@ export function differences(before, after) {
   return runs;
 }
 
+const isNumber = (value) => typeof value === "number" || value === null || value === undefined;
+const rounded = (value) => (typeof value === "number" ? String(Math.round(value * 1000) / 1000) : "");
+
 const shown = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
 
-export const Diff = ({ before, after }) => html`<span class="text">${differences(shown(before), shown(after)).map(([kind, text], i) =>
+export const Diff = ({ before, after }) => isNumber(before) && isNumber(after) ? html`<del>${rounded(before)}</del> → <ins>${rounded(after)}</ins>` : html`<span class="text">${differences(shown(before), shown(after)).map(([kind, text], i) =>
   kind === "same" ? html`<span key=${i}>${text}</span>` : kind === "in" ? html`<ins key=${i}>${text}</ins>` : html`<del key=${i}>${text}</del>`)}</span>`;
 
 const HIDDEN = new Set(["updated_at", "last_validated", "last_seen", "last_verified", "outcomes_for", "outcomes_against"]);

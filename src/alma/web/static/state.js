@@ -56,7 +56,7 @@ export function useCall(operation, given, { keep = true } = {}) {
     before.current = operation;
     setState((now) => ({ data: keep && same ? now.data : undefined, loading: true }));
     call(operation, JSON.parse(text), { signal: abort.signal })
-      .then((data) => setState({ data, loading: false }))
+      .then((data) => abort.signal.aborted || setState({ data, loading: false }))
       .catch((error) => error.name !== "AbortError" && setState((now) => ({ data: keep ? now.data : undefined, error, loading: false })));
     return () => abort.abort();
   }, [operation, text, turn]);

@@ -192,7 +192,7 @@ export function Item({ row, href, children, aside }) {
       <div class="item-meta"><${KindBadge} kind=${row.kind} />${row.success !== undefined && html`<${Badge} tone=${row.success ? "good" : "bad"}>${row.success ? s.events.succeeded : s.events.failed}<//>`}
         ${row.agent && html`<span>${row.agent}</span>`}${row.type && html`<span>${row.type}</span>`}${row.pinned && html`<${Badge} tone="accent">${s.work.pinned}<//>`}
         ${row.state && row.state !== "active" && html`<${Badge} tone="warn">${s.states[row.state] || row.state}<//>`}<${Time} at=${row.created_at || row.at} /></div>
-      ${row.title && row.title !== text && html`<p class="item-title"><${Text}>${row.title}<//></p>`}
+      ${row.title && row.title !== text && row.title !== row.type && html`<p class="item-title"><${Text}>${row.title}<//></p>`}
       <p class="item-text">${href ? html`<a href=${href}><${Text}>${text}<//></a>` : html`<${Text}>${text}<//>`}</p>${children}</div>
     ${aside && html`<div class="item-aside">${aside}</div>`}</article>`;
 }

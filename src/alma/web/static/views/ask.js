@@ -29,7 +29,7 @@ export default function Ask({ projectId, asOf, address, facets }) {
   useEffect(() => setTask(params.task || ""), [params.task]);
   const submit = (event) => {
     event.preventDefault();
-    change({ task: task.trim(), agent });
+    change({ task: task.trim(), agent: event.currentTarget.closest("form").elements.agent.value });
   };
   return html`<${Page} title=${s.views.ask} lead=${s.ask.lead}>
     <form class="card stack tight" onSubmit=${submit}>

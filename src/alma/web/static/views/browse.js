@@ -8,6 +8,7 @@ import { forget, pin, reject, restore } from "../actions.js";
 
 const KINDS = ["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern", "user_preference"];
 const FILTERS = ["agent", "user", "tag", "type", "layer", "source", "session", "state", "success", "pinned", "min", "max", "since", "until"];
+const OF_KIND = ["type", "state", "tag", "layer", "success", "source", "session", "user", "min", "max"];
 const ARCHIVED = ["forgotten", "merged", "quarantined", "rejected"];
 
 export function givenOf(params, projectId, asOf) {
@@ -36,7 +37,7 @@ export default function Browse({ projectId, asOf, address, facets, can }) {
   const active = FILTERS.filter((name) => params[name]);
   const clear = () => change(Object.fromEntries(FILTERS.map((name) => [name, ""])));
   return html`<${Page} title=${s.views.browse} lead=${s.browse.lead}>
-    <${Tabs} label=${s.views.browse} chosen=${kind} onChoose=${(value) => change({ kind: value, type: "", state: "" })} tabs=${KINDS.map((name) => [name, s.kinds[name]])} />
+    <${Tabs} label=${s.views.browse} chosen=${kind} onChoose=${(value) => change({ ...Object.fromEntries(OF_KIND.map((name) => [name, ""])), kind: value })} tabs=${KINDS.map((name) => [name, s.kinds[name]])} />
     <${Card} className="stack tight"><${Field} label=${s.browse.search} wide><${Input} type="search" name="words" value=${params.words || ""} onValue=${(value) => change({ words: value })} /><//>
       <details open=${active.length > 0}><summary>${s.browse.filters}${active.length > 0 && html` <${Badge} tone="accent">${active.length}<//>`}</summary><${Filters} params=${params} change=${change} facets=${facets} kind=${kind} />
         ${active.length > 0 && html`<p><${Button} small onClick=${clear}>${s.browse.clear}<//></p>`}</details><//>

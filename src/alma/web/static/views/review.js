@@ -1,0 +1,91 @@
+// The review inbox: what needs a decision, with keys and undo.
+import { html, useEffect, useRef, useState } from "../html.js";
+import { call } from "../api.js";
+import { hrefOf, reloadAll, useCall } from "../state.js";
+import { s } from "../strings.js";
+import { Diff } from "../diff.js";
+import { attempt, Badge, Button, Card, Dialog, Empty, Field, Item, Page, Result, Tabs, Text } from "../ui.js";
+import { accept, correct, merge, reject } from "../actions.js";
+
+const CATEGORIES = ["quarantined", "contradiction", "duplicate", "doubtful"];
+
+export default function Review({ projectId, address, can }) {
+  const { params, change } = address;
+  const found = useCall("review_inbox", { project_id: projectId, categories: params.category ? [params.category] : CATEGORIES, limit: 50 });
+  const tabs = [["", s.all], ...CATEGORIES.map((name) => [name, s.review.categories[name]])];
+  return html`<${Page} title=${s.views.review} lead=${s.review.lead}>
+    <${Tabs} label=${s.views.review} chosen=${params.category || ""} onChoose=${(category) => change({ category })} tabs=${tabs} />
+    <${Card} aside=${found.data && html`${s.review.left(found.data.items.length)}`}><${Result} of=${found} empty=${[(data) => !data.items.length, html`<${Empty} title=${s.review.nothing}>${s.review.nothingWhy}<//>`]} lines=${8}>${(data) => html`<${Items} items=${data.items} projectId=${projectId} can=${can} />`}<//><//>
+    ${can("reject_records") && html`<p class="small quiet">${s.review.keys}</p>`}<//>`;
+}
+
+const keyOf = (item) => `${item.category} ${item.archive_id || item.row.id} ${item.other?.id || ""}`;
+
+/** The decisions on an item: the letter of each, its name, and what it does. */
+function decisionsOf(item, projectId, can, edit) {
+  const { row, other, category } = item;
+  const given = { project_id: projectId, kind: row.kind, ids: [row.id], user_id: row.kind === "user_preference" ? row.user_id : undefined };
+  const all = [];
+  const add = (letter, name, right, work, tone) => right && all.push({ letter, name, work, tone });
+  if (category === "quarantined") {
+    add("a", s.review.accept, can("restore"), () => accept({ project_id: projectId, kind: row.kind, archiveId: item.archive_id, id: row.id }));
+    add("r", s.review.reject, can("reject_records"), () => reject({ ...given, ids: [], archive_ids: [item.archive_id] }), "danger");
+    return all;
+  }
+  if (category === "doubtful") {
+    const fields = { project_id: projectId, kind: row.kind, id: row.id, user_id: given.user_id };
+    add("a", s.review.accept, can("correct_record"), () => correct({ ...fields, confidence: 1, reason: s.review.accept }, { confidence: row.confidence }, s.review.accepted));
+  }
+  if (other) {
+    add("a", s.review.keepBoth, can("distinguish_memories"), () => attempt(() => call("distinguish_memories", { project_id: projectId, memory_id: row.id, other_id: other.id, user_id: given.user_id }), s.review.kept, row.kind === "memory" && category === "contradiction" ? () => call("relate_memories", { project_id: projectId, from_id: row.id, to_id: other.id, relation: "contradicts" }) : undefined));
+    add("m", s.review.merge, can("merge_records") && row.kind !== "outcome", () => merge({ project_id: projectId, kind: row.kind, keep_id: row.id, merge_ids: [other.id], user_id: given.user_id }));
+  }
+  add("e", s.review.edit, can("correct_record"), edit);
+  add("r", s.review.reject, can("reject_records"), () => reject(given), "danger");
+  return all;
+}
+
+function Items({ items, projectId, can }) {
+  const [at, setAt] = useState(0);
+  const [editing, setEditing] = useState(null);
+  const list = useRef(null);
+  const now = Math.min(at, items.length - 1);
+  const decide = async (work) => {
+    if (await work()) reloadAll();
+  };
+  useEffect(() => {
+    const typed = (event) => {
+      if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+      const letter = event.key.toLowerCase();
+      if (letter === "j" || letter === "k") {
+        event.preventDefault();
+        const to = Math.max(0, Math.min(items.length - 1, now + (letter === "j" ? 1 : -1)));
+        setAt(to);
+        list.current?.children[to]?.scrollIntoView({ block: "nearest" });
+        return;
+      }
+      if (letter === "u") document.querySelector(".toast .button")?.click();
+      const decision = decisionsOf(items[now], projectId, can, () => setEditing(items[now])).find((each) => each.letter === letter);
+      if (decision) decide(decision.work);
+    };
+    addEventListener("keydown", typed);
+    return () => removeEventListener("keydown", typed);
+  });
+  return html`<div class="list" ref=${list}>${items.map((item, i) => html`<div key=${keyOf(item)} class="review-item" data-at=${i === now} onClick=${() => setAt(i)}>
+      <${Item} row=${{ ...item.row, state: "active" }} href=${item.archive_id ? undefined : hrefOf("memory", { kind: item.row.kind, id: item.row.id })} aside=${html`<${Badge} tone="warn">${s.review.categories[item.category]}<//>`}>
+        ${item.reason && html`<p class="small quiet"><${Text}>${item.reason}<//></p>`}
+        ${item.other && html`<div class=${item.category === "duplicate" ? "pair" : "pair one"}><div><span class="small quiet">${s.review.other}, ${item.other.agent || item.other.user_id || ""}</span><a href=${hrefOf("memory", { kind: item.other.kind, id: item.other.id })}><${Text}>${item.other.text}<//></a></div>${item.category === "duplicate" && html`<div class="small"><${Diff} before=${item.other.text} after=${item.row.text} /></div>`}</div>`}
+        <div class="row">${decisionsOf(item, projectId, can, () => setEditing(item)).map((each) => html`<${Button} key=${each.letter + each.name} small kind=${each.tone || "plain"} onClick=${() => decide(each.work)}>${each.name} <kbd>${each.letter.toUpperCase()}</kbd><//>`)}</div><//></div>`)}</div>
+    ${editing && html`<${Edit} item=${editing} projectId=${projectId} close=${() => setEditing(null)} />`}`;
+}
+
+function Edit({ item, projectId, close }) {
+  const { row } = item;
+  const [text, setText] = useState(row.text);
+  const submit = async (event) => {
+    event.preventDefault();
+    const given = { project_id: projectId, kind: row.kind, id: row.id, text, confidence: item.category === "doubtful" ? 1 : undefined, user_id: row.kind === "user_preference" ? row.user_id : undefined, reason: s.review.edit };
+    if (await correct(given, { text: row.text, confidence: item.category === "doubtful" ? row.confidence : undefined }, s.review.edited)) close(), reloadAll();
+  };
+  return html`<${Dialog} title=${s.review.edit} onClose=${close} actions=${html`<button class="button primary" form="edit">${s.save}</button>`}><form id="edit" onSubmit=${submit}><${Field} label=${s.memory.text}><textarea name="text" dir="auto" required value=${text} onInput=${(event) => setText(event.target.value)}></textarea><//></form><//>`;
+}

@@ -9,13 +9,16 @@ FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_
 # Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency lock clean
+.PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed-server ## set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
 	@exec $(BIN)/python -m alma.rest --port $(PORT)
+
+demo: $(VENV)/.installed-server ## serve the dashboard on a month of three agents' work (PORT=8080)
+	@exec $(BIN)/alma demo --port $(PORT)
 
 example: $(VENV)/.installed ## run the first example of the README
 	$(BIN)/python examples/quickstart.py
@@ -97,7 +100,13 @@ $(VENV)/.installed-server: $(VENV)/bin/python pyproject.toml requirements/server
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
 	$(INSTALL) --require-hashes -r requirements/dev.txt && $(PROJECT)
+	@# The tests of the dashboard drive Debian's Chromium.
+	@[ -x /usr/bin/chromium ] || { apt-get update && apt-get install -y chromium; } \
+		|| echo "Chromium is missing: the tests of the dashboard will fail until it is installed (apt-get install chromium)."
 	@touch $@
+
+screenshots: $(VENV)/.installed-dev ## take the screenshots of the documentation anew, from the demonstration
+	$(BIN)/python docs/take_screenshots.py
 
 vendor: $(VENV)/.installed-dev ## fetch the libraries of the dashboard from npm anew
 	$(BIN)/python requirements/vendor.py

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -73,7 +74,7 @@ def test_two_tenants_see_nothing_of_each_other_in_any_view(tmp_path: Path, open_
             token = ApiKeys(memory.storage).create(project, rights, project_id=project)[1]
             page = open_page(address, allow="40")
             answers: list[str] = []
-            page.on("response", lambda answer, to=answers: to.append(text_of(answer)))
+            page.on("response", partial(note, answers))
             key_in(page, address, token)
             for view in (*VIEWS, f"browse?words={other}", "overview?project=x"):
                 show(page, view)
@@ -92,9 +93,10 @@ def live_in(memory: ALMA, word: str) -> None:
     memory.sessions.create(project_id=memory.project_id, name=f"{word} session", agent="helena")
 
 
-def text_of(answer: Response) -> str:
-    """The body of an answer of an operation; those that are open for ever have none."""
-    return answer.text() if "/v1/operations/" in answer.url and answer.ok else ""
+def note(answers: list[str], answer: Response) -> None:
+    """Note the body of an answer of an operation; a stream has no end."""
+    if "/v1/operations/" in answer.url and answer.ok:
+        answers.append(answer.text())
 
 
 # ---------------------------------------------------------------------- hostile text

@@ -180,8 +180,8 @@ def _steps(story: _Given, start: datetime, end: datetime, random: Random) -> Ite
         if over < end - timedelta(hours=12):
             yield over, _written("end_session", given)
     for day in range(DAYS):
-        for at in sorted(random.uniform(8.0, 18.0) for _ in range(random.randint(*_TASKS_A_DAY))):
-            yield _task(story, start + timedelta(days=day, hours=at), day, random)
+        for hour in sorted(random.uniform(8.0, 18.0) for _ in range(random.randint(*_TASKS_A_DAY))):
+            yield _task(story, start + timedelta(days=day, hours=hour), day, random)
 
 
 # What refers to something else comes after it on the same day.

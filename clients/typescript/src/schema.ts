@@ -1513,6 +1513,9 @@ export interface ListSessions {
   limit?: number;
 }
 
+export interface ListWebhooks {
+}
+
 export interface Me {
   rights: Array<string>;
   user_id?: string | null;
@@ -2579,6 +2582,11 @@ export interface Retrieved {
   why_not?: alma__model__slice__Dropped | null;
 }
 
+export interface RetryWebhook {
+  /** The name of the webhook in the list. */
+  name: string;
+}
+
 export interface RevokeKey {
   /** The id of the key, or its prefix: alma_…. */
   key_id: string;
@@ -3190,6 +3198,26 @@ export interface Versions {
   versions: Array<VersionShown>;
 }
 
+export interface WebhookList {
+  webhooks: Array<WebhookShown>;
+}
+
+export interface WebhookRetried {
+  retried: number;
+}
+
+export interface WebhookShown {
+  /** The name of the webhook, or a digest of its address. */
+  name: string;
+  kinds: Array<string>;
+  /** Changes that were not delivered yet. */
+  waiting: number;
+  /** Changes that the receiver refused too often. */
+  parked: number;
+  /** The time of the oldest change that waits. */
+  oldest?: string | null;
+}
+
 export interface WhatChanged {
   change: "created" | "changed" | "removed";
   kind: string;
@@ -3503,6 +3531,8 @@ export interface Operations {
   create_backup: { input: BackUp; output: BackupShown };
   list_backups: { input: BackUp; output: BackupList };
   import_lines: { input: ImportLines; output: LinesImported };
+  list_webhooks: { input: ListWebhooks; output: WebhookList };
+  retry_webhook: { input: RetryWebhook; output: WebhookRetried };
 }
 
 /** A method for each operation, in camel case; arguments and results have the names of the service. */
@@ -3755,6 +3785,10 @@ export interface OperationMethods {
   listBackups(input?: Operations["list_backups"]['input'], options?: CallOptions): Promise<Operations["list_backups"]['output']>;
   /** Import texts as memories: redacted, screened and deduplicated as every other text; safe to repeat. */
   importLines(input: Operations["import_lines"]['input'], options?: CallOptions): Promise<Operations["import_lines"]['output']>;
+  /** List the webhooks whose events wait in the store, and how many wait for each. */
+  listWebhooks(input?: Operations["list_webhooks"]['input'], options?: CallOptions): Promise<Operations["list_webhooks"]['output']>;
+  /** Deliver the changes again that the receiver of a webhook refused too often. */
+  retryWebhook(input: Operations["retry_webhook"]['input'], options?: CallOptions): Promise<Operations["retry_webhook"]['output']>;
 }
 
 /** Options of one call. */
@@ -3891,4 +3925,6 @@ export const WRITES: { readonly [name in keyof Operations]: boolean } = {
   create_backup: true,
   list_backups: true,
   import_lines: true,
+  list_webhooks: true,
+  retry_webhook: true,
 };

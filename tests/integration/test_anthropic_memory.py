@@ -109,6 +109,17 @@ def test_it_answers_as_the_tool_for_a_folder(alma: ALMA, folders: Iterator[Path]
         assert said == wanted or (said.startswith(wanted) and wanted == "error:"), command
 
 
+@pytest.mark.parametrize("new", ["/memories/a", "/memories/a/b", "/memories/a/b/c"])
+@pytest.mark.parametrize("made", ["", "/memories/a", "/memories/a/x"])
+def test_moves_into_itself_answer_alike(alma: ALMA, tmp_path: Path, new: str, made: str) -> None:
+    tools: list[Any] = [ALMAMemoryTool(alma), BetaLocalFilesystemMemoryTool(str(tmp_path))]
+    moved = {"command": "rename", "old_path": "/memories/a", "new_path": new}
+    created = [{"command": "create", "path": made, "file_text": "text"}] if made else []
+    for command in (*created, moved, {"command": "view", "path": "/memories"}):
+        said, wanted = (answer(tool, command) for tool in tools)
+        assert said == wanted or (said.startswith(wanted) and wanted == "error:"), command
+
+
 def call(tool: Any, command: str, path: str, **more: Any) -> str:
     return str(tool.call({"command": command, "path": path, **more}))
 

@@ -306,7 +306,7 @@ def _moved(reader: Reader, old: Path, new: Path, command: Any) -> Answer:
     """The file or directory at its new path; the directory for it is made in any case."""
     above = new[:-1]
     made = [] if not above or _is_directory(reader, above) else [_directory(above)]
-    if new[: len(old)] == old and (made or _exists(reader, old)):
+    if new != old and new[: len(old)] == old and (made or _exists(reader, old)):
         return Change(ToolError(f"Cannot move {command.old_path} into itself"), made)
     moving = [*_below_or_at(reader, old)]
     if not moving:

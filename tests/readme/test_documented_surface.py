@@ -22,11 +22,12 @@ NAMES = {
         MemoryEvent MemoryEventType EventEmitter get_emitter WebhookConfig WebhookManager
         ALMAError ConfigurationError ScopeViolationError StorageError EmbeddingError RetrievalError ExtractionError
         ValidationError""",
-    "alma.storage": "StorageBackend SQLiteStorage FileBasedStorage PostgreSQLStorage",
+    "alma.storage": "StorageBackend SQLiteStorage FileBasedStorage PostgreSQLStorage AzureCosmosStorage",
     "alma.storage.base": "StorageBackend",
     "alma.storage.sqlite_local": "SQLiteStorage",
     "alma.storage.file_based": "FileBasedStorage",
     "alma.storage.postgresql": "PostgreSQLStorage",
+    "alma.storage.azure_cosmos": "AzureCosmosStorage",
     "alma.retrieval": """
         RetrievalEngine ScoringWeights CacheBackend RetrievalCache RedisCache NullCache create_cache
         EmbeddingProvider LocalEmbedder AzureEmbedder MockEmbedder""",
@@ -51,7 +52,7 @@ NAMES = {
     "alma.integration": "ClaudeAgentHooks HelenaHooks VictorHooks",
 }
 
-STORES = ("SQLiteStorage", "FileBasedStorage", "PostgreSQLStorage")
+STORES = ("SQLiteStorage", "FileBasedStorage", "PostgreSQLStorage", "AzureCosmosStorage")
 _PLACE = 'host="localhost", port=5432, database="alma_memory", user="postgres", password=""'
 
 # What is called, and how: the parameters in their order, with the defaults that users rely on.
@@ -73,6 +74,9 @@ CALLS = {
     **{f"alma.storage:{store}.from_config": "config" for store in STORES},
     "alma.storage.sqlite_local:SQLiteStorage": "db_path, embedding_dim=384",
     "alma.storage.file_based:FileBasedStorage": "storage_dir",
+    "alma.storage.azure_cosmos:AzureCosmosStorage": (
+        'endpoint, key, database_name="alma-memory", embedding_dim=384, create_if_not_exists=True'
+    ),
     "alma.storage.postgresql:PostgreSQLStorage": (
         f'{_PLACE}, embedding_dim=384, pool_size=10, schema="public", ssl_mode="prefer"'
     ),

@@ -199,12 +199,11 @@ def is_cosmos(store: str) -> bool:
     return store.partition("://")[0] in COSMOS_SCHEMES and "://" in store
 
 
-def require_containers(store: str) -> tuple[str, ...]:
-    """The notes of a Cosmos DB store; an error if it does not exist, or cannot be opened."""
+def require_containers(store: str) -> None:
+    """Raise an error if a Cosmos DB store does not exist, or cannot be opened."""
     from alma.storage.azure_cosmos import AzureCosmosStorage
 
-    with AzureCosmosStorage.from_url(store, create_if_not_exists=False) as storage:
-        return storage.notes
+    AzureCosmosStorage.from_url(store, create_if_not_exists=False).close()
 
 
 def in_schema(store: str, schema: str) -> dict[str, Any]:

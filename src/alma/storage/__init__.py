@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from alma.lazy import loader
 
 if TYPE_CHECKING:
+    from alma.storage.azure_cosmos import AzureCosmosStorage as AzureCosmosStorage
     from alma.storage.base import StorageBackend as StorageBackend
     from alma.storage.file_based import FileBasedStorage as FileBasedStorage
     from alma.storage.postgresql import PostgreSQLStorage as PostgreSQLStorage
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 _HOME_OF = {
     "StorageBackend": "alma.storage.base",
+    "AzureCosmosStorage": "alma.storage.azure_cosmos",
     "FileBasedStorage": "alma.storage.file_based",
     "PostgreSQLStorage": "alma.storage.postgresql",
     "SQLiteStorage": "alma.storage.sqlite_local",

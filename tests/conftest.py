@@ -41,7 +41,7 @@ settings.load_profile("usual")
 OpenPostgres = Callable[..., PostgreSQLStorage]
 
 _SLOW_FIXTURES = {
-    *("postgres", "plain_postgres", "durable_postgres", "redis_url", "bolt", "qdrant", "cosmos"),
+    *("postgres", "plain_postgres", "durable_postgres", "servers", "redis_url", "bolt", "qdrant", "cosmos"),
     *("local", "embedder", "judge"),
 }
 

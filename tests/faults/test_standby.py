@@ -68,7 +68,7 @@ class Pair:
 
 
 @pytest.fixture(scope="module")
-def pair() -> Iterator[Pair]:
+def servers() -> Iterator[Pair]:
     # Only processes are killed here, never the machine.
     settings = {"fsync": "off"}
     with (
@@ -82,32 +82,12 @@ def pair() -> Iterator[Pair]:
         yield pair
 
 
-def test_a_promoted_standby_has_every_acknowledged_write(pair: Pair) -> None:
-    address = pair.create_database("failover")
-    lives = up_to(LONGEST_LIFE_SECONDS, seed=51)
-    acknowledged = Acknowledged()
-    with opened(address) as store:
-        prepare(store, a_heuristic(SHARED))
-        for i in range(FAILOVERS):
-            names = (f"port{i}", f"starboard{i}")
-            acknowledged.add(said_by_killed_writers(address, names, lives, lambda writers: lose(pair, writers, lives)))
-            # A store that was open all the time finds the new primary as well.
-            check_acknowledged(store, acknowledged)
-            pair.repair()
-        check_agreement(store)
-    check_postgres_database(address + "?target_session_attrs=read-write")
-    assert acknowledged.saved
-    assert acknowledged.increments
-
-
-def lose(pair: Pair, writers: Sequence[Worker], lives_seconds: Callable[[], float]) -> None:
-    """Lose the primary at a random moment; the writers must then go on by themselves."""
-    time.sleep(lives_seconds())
-    pair.fail_over()
-    promoted = time.monotonic()
-    for writer in writers:
-        while not has_written_since(promoted, writer.line()):
-            pass
+@pytest.fixture
+def pair(servers: Pair) -> Pair:
+    """Both servers, also after a test that lost one."""
+    if not servers.standby.running:
+        servers.repair()
+    return servers
 
 
 # ---------------------------------------------------------------------- reading
@@ -214,16 +194,6 @@ def is_there(server: PostgresServer, name: str) -> bool:
         return connection.execute("SELECT FROM pg_database WHERE datname = %s", [name]).rowcount == 1
 
 
-def test_a_standby_that_has_lost_its_primary_is_not_read(pair: Pair, name: str) -> None:
-    with reading_from_standby(pair, name) as store:
-        store.save(make.a_memory(id="m"))
-        pair.fail_over()
-        assert store.get(Memory, "m", EVERYWHERE) is not None
-        store.save(make.a_memory(id="n"))
-        pair.repair()
-        assert store.count(Memory, EVERYWHERE) == 2
-
-
 def test_the_configuration_names_hosts_and_the_standby(pair: Pair, name: str) -> None:
     one, other = pair.primary, pair.standby
     section = {
@@ -285,3 +255,45 @@ def end_sessions(server: PostgresServer, name: str) -> None:
         connection.execute(
             f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'".encode()
         )
+
+
+# ---------------------------------------------------------------------- failover
+
+
+def test_a_standby_that_has_lost_its_primary_is_not_read(pair: Pair, name: str) -> None:
+    with reading_from_standby(pair, name) as store:
+        store.save(make.a_memory(id="m"))
+        pair.fail_over()
+        assert store.get(Memory, "m", EVERYWHERE) is not None
+        store.save(make.a_memory(id="n"))
+        assert store.count(Memory, EVERYWHERE) == 2
+        assert reads_on(pair.primary, name, store)
+
+
+def test_a_promoted_standby_has_every_acknowledged_write(pair: Pair) -> None:
+    address = pair.create_database("failover")
+    lives = up_to(LONGEST_LIFE_SECONDS, seed=51)
+    acknowledged = Acknowledged()
+    with opened(address) as store:
+        prepare(store, a_heuristic(SHARED))
+        for i in range(FAILOVERS):
+            if i:
+                pair.repair()
+            names = (f"port{i}", f"starboard{i}")
+            acknowledged.add(said_by_killed_writers(address, names, lives, lambda writers: lose(pair, writers, lives)))
+            # A store that was open all the time finds the new primary as well.
+            check_acknowledged(store, acknowledged)
+        check_agreement(store)
+    check_postgres_database(address + "?target_session_attrs=read-write")
+    assert acknowledged.saved
+    assert acknowledged.increments
+
+
+def lose(pair: Pair, writers: Sequence[Worker], lives_seconds: Callable[[], float]) -> None:
+    """Lose the primary at a random moment; the writers must then go on by themselves."""
+    time.sleep(lives_seconds())
+    pair.fail_over()
+    promoted = time.monotonic()
+    for writer in writers:
+        while not has_written_since(promoted, writer.line()):
+            pass

@@ -24,6 +24,14 @@ _TOKEN = re.compile(
     r"|(?P<name>@?[A-Za-z_]\w*)|(?P<sign><=|>=|!=|<>|\|\||[-=<>().,\[\]{}:*]))"
 )
 _COMPARISONS = {"=": 0, "!=": 0, "<>": 0, "<": 0, "<=": 0, ">": 0, ">=": 0}
+_KEYWORDS = frozenset(
+    (
+        *("SELECT", "FROM", "WHERE", "ORDER", "BY", "GROUP", "TOP", "VALUE", "AS"),
+        *("IN", "NOT", "AND", "OR", "BETWEEN", "LIKE", "EXISTS", "ARRAY", "JOIN"),
+        *("OFFSET", "LIMIT", "ASC", "DESC", "DISTINCT", "ESCAPE", "NULL", "TRUE", "FALSE"),
+        *("UNDEFINED"),
+    )
+)
 AGGREGATES = {"COUNT": "Count", "SUM": "Sum", "MIN": "Min", "MAX": "Max"}
 
 
@@ -350,7 +358,10 @@ class _Parser:
         steps: list[Any] = []
         while True:
             if self._accept("."):
-                steps.append(self._next()[1])
+                step = self._next()[1]
+                if step.upper() in _KEYWORDS:
+                    raise Refused(f"Syntax error: {step!r} is a keyword, and must be in brackets")
+                steps.append(step)
             elif self._accept("["):
                 kind, text = self._next()
                 steps.append(json.loads(text) if kind in ("string", "number") else text)

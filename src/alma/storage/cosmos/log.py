@@ -354,7 +354,7 @@ class Turn:
     def _require_mine(self, entry: Entry) -> None:
         """An entry with this number exists: it is this one, if only the answer to its creation was lost."""
         same = Condition("c.number = @number", {"@number": entry.number})
-        (found,) = self._log.account.query(LOG, same, self._charges, select="c.by", partition=_COMMITS)
+        (found,) = self._log.account.query(LOG, same, self._charges, partition=_COMMITS)
         if found["by"] != entry.by:
             raise ConflictError("another writer committed first; nothing of this transaction was stored: repeat it")
 

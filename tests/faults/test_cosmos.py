@@ -169,8 +169,9 @@ def _killed_after(cosmos: CosmosServer, requests: int, opener: Open, kept: int) 
 def test_two_processes_count_exactly(storage: AzureCosmosStorage, opener: Open) -> None:
     storage.save(make.a_heuristic(id="h", success_count=0))
     children = [_counting(opener, 5) for _ in range(2)]
-    for _ in range(5):
-        storage.increment(Heuristic, "h", {"success_count": 1}, SHOP)
+    with opener(lease_seconds=20.0) as patient:
+        for _ in range(5):
+            patient.increment(Heuristic, "h", {"success_count": 1}, SHOP)
     assert [os.waitpid(child, 0)[1] for child in children] == [0, 0]
     assert storage.require(Heuristic, "h", SHOP).success_count == 15
 

@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import Field
 
 from alma.clock import now
-from alma.learning.policy import is_pinned
+from alma.learning.policy import PINNED
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -56,10 +56,17 @@ def row_of(record: Record, longest: int = LONGEST_ROW_TEXT) -> Row:
         is_cut=max(len(text), len(title)) > longest,
         user_id=getattr(record, "user_id", None),
         project_id=getattr(record, "project_id", None),
-        pinned=is_pinned(record),
+        pinned=_has_pin(record),
         created_at=getattr(record, CREATED[type(record)], None) if type(record) in CREATED else None,
         **{"agent": getattr(record, "agent", None), **fields},
     )
+
+
+def _has_pin(record: Record) -> bool:
+    """Whether a person pinned the record; what is never forgotten for another reason has no pin."""
+    if isinstance(record, Memory):
+        return PINNED in record.tags or record.context_json.get(PINNED) is True
+    return getattr(record, "metadata", {}).get(PINNED) is True
 
 
 def text_field(cls: type[Record]) -> str:

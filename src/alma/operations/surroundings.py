@@ -64,7 +64,7 @@ class Around(InProject):
 @operation("graph", Right.READ, example={"kind": "memory", "id": _ID})
 def neighbourhood(caller: Caller, request: Around) -> Neighbourhood:
     """Show what is directly connected with a memory, a lesson, a pattern or an entity."""
-    walker = _Walker(caller, request.project_id, request.user_id, request.limit)
+    walker = _Walker(caller, request.project_id, request.user_id, request.limit + 1)
     center = walker.node(request.kind, request.id)
     if center is None:
         raise NotFoundError(request.kind, request.id)

@@ -133,6 +133,9 @@ function App() {
   return html`<main class="login">${error ? html`<${Failure} error=${error} retry=${load} />` : html`<${Loading} />`}</main>`;
 }
 
+// The module of the view is fetched while the service says who is here.
+const first = location.hash.replace(/^#\/?/, "").split("?")[0] || "overview";
+if (VIEWS.includes(first)) import(`./views/${first}.js`).catch(() => {});
 const root = document.getElementById("app");
 root.textContent = "";
 render(html`<${App} />`, root);

@@ -110,7 +110,7 @@ export function GraphCanvas({ nodes, edges, chosen, path, onChoose, onOpen, labe
   }, [nodes, edges]);
   useEffect(() => now.current.draw?.(), [chosen, path]);
   useEffect(() => {
-    view.current = { x: 0, y: 0, zoom: 1 };
+    view.current = { x: 0, y: 0, zoom: nodes.length < 30 ? 1.6 : 1 };
     now.current.draw?.();
   }, [reset]);
   useEffect(() => mounted(ref.current, layout.current, view, now), []);

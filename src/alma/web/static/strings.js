@@ -133,6 +133,7 @@ export const s = {
     version: "Version",
     engines: "Indexes and projections",
     engineLag: (n) => (n ? `${count(n, "change", "changes")} behind` : "up to date"),
+    check: "Check the memories",
     engineSeconds: (n) => `${Math.round(n)} s of lag`,
     stale: "stale",
     duplicates: "duplicates",

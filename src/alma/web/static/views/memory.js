@@ -90,8 +90,8 @@ function Provenance({ data }) {
   const layers = Object.keys(fields).filter((name) => name.startsWith("layer_") && fields[name]).map((name) => name.slice(6));
   return html`<${Card} title=${s.memory.provenance}><dl class="facts">
       ${row.confidence !== undefined && html`<dt>${s.memory.confidence}</dt><dd><${Confidence} value=${row.confidence} low=${interval?.[0]} high=${interval?.[1]} /></dd>`}
-      ${row.tried !== undefined && row.succeeded !== undefined && html`<dt>${s.memory.evidence}</dt><dd>${s.lessons.worked(row.succeeded, row.tried)}</dd>`}
-      ${Object.entries(LABELS).filter(([name]) => fields[name] !== undefined).map(([name, label]) => html`<dt key=${name}>${label}</dt><dd>${name === "session_id" ? html`<a href=${hrefOf("work", { session: fields[name] })}>${fields[name]}</a>` : shown(name, fields[name])}</dd>`)}
+      ${row.tried !== undefined && row.succeeded !== undefined && html`<dt>${s.memory.evidence}</dt><dd><${Badge} tone="good">${s.memory.evidenceFor(row.succeeded)}<//> <${Badge} tone="bad">${s.memory.evidenceAgainst(row.tried - row.succeeded)}<//></dd>`}
+      ${Object.entries(LABELS).filter(([name]) => fields[name] !== undefined && fields[name] !== false && fields[name] !== 0).map(([name, label]) => html`<dt key=${name}>${label}</dt><dd>${name === "session_id" ? html`<a href=${hrefOf("work", { session: fields[name] })}>${fields[name]}</a>` : shown(name, fields[name])}</dd>`)}
       ${layers.length > 0 && html`<dt>layers</dt><dd>${layers.join(", ")}</dd>`}${row.tags.length > 0 && html`<dt>tags</dt><dd>${row.tags.map((tag) => html`<${Badge} key=${tag}>${tag}<//> `)}</dd>`}
       <dt>${s.memory.id}</dt><dd><code>${row.id}</code></dd></dl>
     ${Object.keys(context).length > 0 && html`<details><summary>${s.memory.raw}</summary><pre dir="auto">${JSON.stringify(context, null, 2)}</pre></details>`}<//>`;
@@ -105,14 +105,17 @@ function History({ data, projectId, asOf }) {
     <details><summary>${s.memory.evidence}</summary><ul class="stack tight">${[...found.points].reverse().slice(0, 50).map((each) => html`<li key=${each.outcome_id}><${Badge} tone=${each.success ? "good" : "bad"}>${each.success ? s.events.succeeded : s.events.failed}<//> <a href=${hrefOf("memory", { kind: "outcome", id: each.outcome_id })}>${when(each.at)}</a></li>`)}</ul></details>`}<//><//>`;
 }
 
+const FIRST_VERSIONS = 6;
+
 function Versions({ row, projectId, can, reload }) {
+  const [shown, setShown] = useState(FIRST_VERSIONS);
   const versions = useCall("list_versions", { project_id: projectId, id: row.id, kind: row.kind });
   const back = async (number) => {
     if (await attempt(() => call("restore_version", { project_id: projectId, id: row.id, kind: row.kind, number, reason: s.memory.restoreVersion }), s.memory.restored)) reload();
   };
-  return html`<${Card} title=${s.memory.versions}><${Result} of=${versions} empty=${[(data) => data.versions.length < 2, html`<p class="quiet">${s.memory.noVersions}</p>`]}>${(data) => html`<div>${[...data.versions].reverse().slice(0, 40).map((each, i) => html`
+  return html`<${Card} title=${s.memory.versions}><${Result} of=${versions} empty=${[(data) => data.versions.length < 2, html`<p class="quiet">${s.memory.noVersions}</p>`]}>${(data) => html`<div>${[...data.versions].reverse().slice(0, shown).map((each, i) => html`
     <div class="version" key=${each.number}><div class="spread"><span><b>${each.number}</b> ${each.change} <span class="quiet">${each.author || ""} <${Time} at=${each.recorded_at} /></span></span>${i > 0 && can("restore_version") && html`<${Button} small onClick=${() => back(each.number)}>${s.memory.restoreVersion}<//>`}</div>
-      ${each.reason && html`<p class="small quiet"><${Text}>${each.reason}<//></p>`}${each.changes.length > 0 && html`<${Changes} changes=${each.changes} />`}</div>`)}</div>`}<//><//>`;
+      ${each.reason && html`<p class="small quiet"><${Text}>${each.reason}<//></p>`}${each.changes.length > 0 && html`<${Changes} changes=${each.changes} />`}</div>`)}${data.versions.length > shown && html`<${Button} small onClick=${() => setShown(shown + 30)}>${s.more}<//>`}</div>`}<//><//>`;
 }
 
 function Relations({ row, projectId }) {

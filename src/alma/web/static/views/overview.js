@@ -4,9 +4,11 @@ import { follow } from "../api.js";
 import { hrefOf, useCall } from "../state.js";
 import { number, percent, s } from "../strings.js";
 import { Bars, Shares } from "../charts.js";
-import { Badge, Card, Confidence, Empty, Item, KindBadge, Page, Range, Result, Text, Time } from "../ui.js";
+import { Badge, Button, Card, Confidence, Empty, Item, KindBadge, Page, Range, Result, Text, Time } from "../ui.js";
 
 const KINDS = ["memory", "outcome", "heuristic", "anti_pattern", "domain_knowledge", "user_preference"];
+// Checking more memories takes seconds, so it is asked for.
+const CHECKED_AT_ONCE = 20000;
 const BUCKETS = { 1: 24, 7: 28, 30: 30, 90: 30, 365: 52 };
 
 export default function Overview({ can, projectId, asOf, address }) {
@@ -18,7 +20,7 @@ export default function Overview({ can, projectId, asOf, address }) {
   return html`<${Page} title=${s.views.overview} lead=${s.overview.lead} aside=${html`<${Range} value=${range} onValue=${(value) => address.change({ range: value === "30" ? "" : value })} />`}>
     <${Result} of=${counts} empty=${[isEmpty, nothing]} lines=${8}>${(data) => html`<div class="stack"><${Tiles} data=${data} /><div class="grid">
       <${Card} title=${s.overview.cameIn} className="span-8"><${Bars} starts=${data.starts} label=${s.overview.perDay} series=${KINDS.filter((kind) => data.counts[kind]).map((kind) => ({ name: kind, label: s.kinds[kind], values: data.counts[kind] }))} /><//>
-      <div class="span-4"><${Health} projectId=${projectId} can=${can} /></div>
+      <div class="span-4"><${Health} projectId=${projectId} can=${can} total=${Object.values(data.totals).reduce((a, b) => a + b, 0)} /></div>
       <${Card} title=${s.overview.success} className="span-6"><${Success} projectId=${projectId} can=${can} range=${range} asOf=${asOf} /><//>
       <${Card} title=${s.overview.refused} className="span-6"><${PutAside} data=${data} /><//>
       <${Card} title=${s.overview.learned} className="span-7" aside=${html`<a href=${hrefOf("lessons")}>${s.views.lessons}</a>`}><${Newest} projectId=${projectId} asOf=${asOf} /><//>
@@ -46,13 +48,15 @@ function Newest({ projectId, asOf }) {
     ${data.rows.map((row) => html`<${Item} key=${row.id} row=${row} href=${hrefOf("memory", { kind: row.kind, id: row.id })} aside=${html`<${Confidence} value=${row.confidence} />`}><span class="small quiet">${s.lessons.worked(row.succeeded, row.tried)}</span><//>`)}</div>`}<//>`;
 }
 
-function Health({ projectId, can }) {
+function Health({ projectId, can, total }) {
   const health = useCall("health", {});
-  const memories = useCall("memory_health", { project_id: projectId });
+  const [wanted, setWanted] = useState(total <= CHECKED_AT_ONCE);
+  const memories = useCall(wanted ? "memory_health" : null, { project_id: projectId });
   const engines = useCall(can("sync_status") ? "sync_status" : null, {});
   return html`<${Card} title=${s.overview.health}><div class="stack tight">
     <${Result} of=${health} lines=${3}>${(data) => html`<dl class="facts"><dt>${s.overview.store}</dt><dd><span class="pulse"></span> ${data.storage}</dd><dt>${s.overview.model}</dt><dd>${data.embedding_model}</dd></dl>`}<//>
     ${can("sync_status") && html`<${Result} of=${engines} lines=${1}>${(data) => html`<${Engines} data=${data} />`}<//>`}
+    ${!wanted && html`<p><${Button} small onClick=${() => setWanted(true)}>${s.overview.check}<//></p>`}
     <${Result} of=${memories} lines=${3}>${(data) => html`<dl class="facts"><dt>${s.overview.stale}</dt><dd>${percent(data.stale_share)}</dd><dt>${s.overview.duplicates}</dt><dd>${percent(data.duplicates_share)}</dd>
       <dt>${s.overview.quarantined}</dt><dd>${data.quarantined ? html`<a href=${hrefOf("review")}>${number(data.quarantined)}</a>` : 0}</dd></dl>
       ${data.recommendations.length ? html`<ul class="small quiet stack tight">${data.recommendations.map((each) => html`<li key=${each}>${each}</li>`)}</ul>` : html`<p class="small quiet">${s.overview.healthy}</p>`}`}<//></div><//>`;

@@ -1,0 +1,226 @@
+"""Measure the dashboard in Chromium on a large store: the first content, and the time of every interaction.
+
+    python bench/dashboard.py                          # 100,000 memories, a few minutes
+    python bench/dashboard.py --memories 1000000 --store /tmp/bench/dashboard.db
+
+The store is made once and used again if it is there: general memories of a year, a tenth as many outcomes, a hundredth
+as many facts and heuristics, without vectors (--vectors gives them random ones). The service runs in a process of its
+own. An interaction is what a person does, from the click until nothing on the page is loading; each is repeated, and
+the 95th percentile over all interactions and that of the worst one are printed. The promise: first content within 1 s,
+interactions within 200 ms at p95.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+from playwright.sync_api import Page, sync_playwright
+
+from alma.bootstrap import open_storage
+from alma.clock import now
+from alma.model.learning import DomainKnowledge, Heuristic, Outcome
+from alma.model.memory import Memory
+from alma.model.record import Record
+from alma.model.scope import Scope
+
+_PROJECT = "bench"
+_BATCH = 5_000
+_DAYS = 365
+_ARGUMENTS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
+_SERVE = """
+import sys
+from alma.rest.server import serve
+serve(store=sys.argv[1], project_id="bench", port=0, announce=lambda address, options: print(address, flush=True))
+"""
+_SENTENCE = (
+    "order cart checkout payment refund invoice search index cache deploy release alert backup restore session login "
+    "form page phone layout query plan column lock retry timeout queue worker token secret locale currency tax parcel"
+)
+_WORDS = _SENTENCE.split()
+_STANDS = "() => document.querySelector('h1') && !document.querySelector('.skeleton, [aria-busy=true]')"
+_TYPES = ("decision", "note", "error", "solution", "progress", "insight")
+
+
+def main() -> None:
+    """Make the store, drive the page, print a table and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--memories", type=int, default=100_000)
+    parser.add_argument("--store", default="/tmp/alma-bench-dashboard.db")
+    parser.add_argument("--vectors", action="store_true", help="give every record a random vector")
+    parser.add_argument("--rounds", type=int, default=10)
+    given = parser.parse_args()
+    filled(given.store, given.memories, vectors=given.vectors)
+    with service(given.store) as address:
+        result = measured(address, given.rounds)
+    target = Path(__file__).parent / "results" / "dashboard.json"
+    target.parent.mkdir(exist_ok=True)
+    target.write_text(json.dumps({"memories": given.memories, **result}, indent=2) + "\n")
+    show(result)
+
+
+# ---------------------------------------------------------------------- the store
+
+
+def filled(place: str, memories: int, *, vectors: bool) -> None:
+    """Write the records, unless the store has them already."""
+    with open_storage(place) as storage:
+        have = storage.count(Memory, Scope(project_id=_PROJECT))
+        if have >= memories:
+            return
+        rng = random.Random(have)
+        numbers = np.random.default_rng(have)
+        began = time.perf_counter()
+        for start in range(have, memories, _BATCH):
+            some: list[Record] = []
+            for number in range(start, min(memories, start + _BATCH)):
+                some += records(number, rng)
+            if vectors:
+                drawn = numbers.standard_normal((len(some), storage.embedding_dim)).astype(np.float32)
+                some = [record.replace(embedding=vector) for record, vector in zip(some, drawn, strict=True)]
+            storage.save_many(some)
+            rate = (start + _BATCH - have) / (time.perf_counter() - began)
+            print(f"\r{min(memories, start + _BATCH):,} memories, {rate:,.0f}/s", end="", file=sys.stderr)
+        print(file=sys.stderr)
+
+
+def records(number: int, rng: random.Random) -> Iterator[Record]:
+    """A memory, and now and then a record of another kind."""
+    at = now() - timedelta(days=_DAYS * rng.random())
+    agent = f"agent-{rng.randrange(20)}"
+    text = " ".join(rng.choices(_WORDS, k=14))
+    yield Memory(
+        project_id=_PROJECT,
+        source_agent=agent,
+        title=" ".join(text.split()[:4]),
+        content=f"{text} {number}",
+        memory_type=rng.choice(_TYPES),
+        tags=(rng.choice(_WORDS),),
+        importance_score=rng.random(),
+        created_at=at,
+        updated_at=at,
+    )
+    if number % 10 == 0:
+        yield Outcome(
+            agent=agent,
+            project_id=_PROJECT,
+            task_description=f"{text} {number}",
+            strategy_used=" ".join(text.split()[:6]),
+            success=rng.random() < 0.8,
+            timestamp=at,
+        )
+    if number % 100 == 0:
+        yield DomainKnowledge(agent=agent, project_id=_PROJECT, domain=text.split()[0], fact=text, last_verified=at)
+        yield Heuristic(
+            agent=agent,
+            project_id=_PROJECT,
+            condition=text,
+            strategy=" ".join(text.split()[:6]),
+            confidence=rng.random(),
+            created_at=at,
+        )
+
+
+# ---------------------------------------------------------------------- the page
+
+
+@contextmanager
+def service(place: str) -> Iterator[str]:
+    """The address of a service on the store."""
+    with subprocess.Popen([sys.executable, "-c", _SERVE, place], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.terminate()
+
+
+def measured(address: str, rounds: int) -> dict[str, object]:
+    """The first content in milliseconds, and the times of each interaction."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(_ARGUMENTS))
+        first = [first_content(browser.new_context().new_page(), address) for _ in range(max(3, rounds // 3))]
+        page = browser.new_page(viewport={"width": 1280, "height": 900})
+        page.goto(address)
+        page.wait_for_function(_STANDS)
+        times = {name: [timed(page, act) for _ in range(rounds)] for name, act in INTERACTIONS.items()}
+        browser.close()
+    every = [each for some in times.values() for each in some]
+    return {
+        "first_content_ms": {"median": round(statistics.median(first)), "worst": round(max(first))},
+        "interactions_p95_ms": round(percentile(every)),
+        "interactions": {
+            name: {"median_ms": round(statistics.median(some)), "p95_ms": round(percentile(some))}
+            for name, some in times.items()
+        },
+    }
+
+
+def first_content(page: Page, address: str) -> float:
+    """Milliseconds until the first memories or numbers are on the page, with an empty cache of the browser."""
+    page.goto(address, wait_until="commit")
+    page.wait_for_selector(".tile b, .empty")
+    shown: float = page.evaluate("performance.now()")
+    page.close()
+    return shown
+
+
+def timed(page: Page, act: Callable[[Page], None]) -> float:
+    """Milliseconds of an interaction, until nothing is loading."""
+    page.evaluate("hash => { location.hash = hash }", "#/operations?tab=settings")
+    page.wait_for_function(_STANDS)
+    began = time.perf_counter()
+    act(page)
+    page.wait_for_function(_STANDS, polling=10)
+    return (time.perf_counter() - began) * 1_000
+
+
+def to(view: str, waits: str) -> Callable[[Page], None]:
+    """Going to a view, until its content is there."""
+
+    def act(page: Page) -> None:
+        page.evaluate("hash => { location.hash = hash }", f"#/{view}")
+        page.wait_for_selector(waits)
+
+    return act
+
+
+INTERACTIONS: dict[str, Callable[[Page], None]] = {
+    "overview": to("overview", ".tile b"),
+    "browse": to("browse", "tbody tr"),
+    "browse by agent": to("browse?agent=agent-3", "tbody tr"),
+    "browse by type": to("browse?type=decision", "tbody tr"),
+    "browse by tag": to("browse?tag=cart", "tbody tr"),
+    "browse by words": to("browse?words=refund+parcel+locale", "tbody tr"),
+    "browse outcomes": to("browse?kind=outcome", "tbody tr"),
+    "browse failed outcomes": to("browse?kind=outcome&success=no", "tbody tr"),
+    "browse heuristics": to("browse?kind=heuristic", "tbody tr"),
+    "lessons": to("lessons", ".chart svg"),
+    "timeline": to("time", ".event"),
+    "graph start": to("graph", "canvas, .empty"),
+    "sessions": to("work", ".tabs"),
+    "audit log": to("operations?tab=audit", "tbody tr"),
+}
+
+
+def percentile(times: list[float]) -> float:
+    """The 95th percentile."""
+    ordered = sorted(times)
+    return ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))]
+
+
+def show(result: dict[str, object]) -> None:
+    """Print the results."""
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()

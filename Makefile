@@ -15,6 +15,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/.installed-server ## set up and serve REST and MCP on the embedded store, and say how to connect (PORT=8080)
+	@echo 'Starting the service …'
 	@exec $(BIN)/python -m alma.rest --port $(PORT)
 
 demo: $(VENV)/.installed-server ## serve the dashboard on a month of three agents' work (PORT=8080)
@@ -84,22 +85,29 @@ $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 		|| { echo "ALMA needs Python 3.11 or newer; name one with  make PYTHON=python3.12 ..."; exit 1; }
 	@# Debian ships venv apart from Python.
-	$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV); }
+	@echo 'Making a virtual environment in $(VENV) …'
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); apt-get update && apt-get install -y python3-venv && $(PYTHON) -m venv $(VENV); }
 
 # Everything is installed by the hashes in requirements/, and the project itself without looking for anything else.
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PROJECT = $(INSTALL) --no-deps --no-build-isolation -e .
 
+# The number of packages that a file of requirements installs.
+SAY = @printf 'Installing ALMA and %s packages into $(VENV), once; this takes a minute or two …\n' "$$(grep -c '^[a-z]' $(1))"
+
 $(VENV)/.installed: $(VENV)/bin/python pyproject.toml requirements/default.txt
-	$(INSTALL) --require-hashes -r requirements/default.txt && $(PROJECT)
+	$(call SAY,requirements/default.txt)
+	@$(INSTALL) --require-hashes -r requirements/default.txt && $(PROJECT)
 	@touch $@
 
 $(VENV)/.installed-server: $(VENV)/bin/python pyproject.toml requirements/server.txt
-	$(INSTALL) --require-hashes -r requirements/server.txt && $(PROJECT)
+	$(call SAY,requirements/server.txt)
+	@$(INSTALL) --require-hashes -r requirements/server.txt && $(PROJECT)
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
-	$(INSTALL) --require-hashes -r requirements/dev.txt && $(PROJECT)
+	$(call SAY,requirements/dev.txt)
+	@$(INSTALL) --require-hashes -r requirements/dev.txt && $(PROJECT)
 	@# The tests of the dashboard drive Debian's Chromium.
 	@[ -x /usr/bin/chromium ] || { apt-get update && apt-get install -y chromium; } \
 		|| echo "Chromium is missing: the tests of the dashboard will fail until it is installed (apt-get install chromium)."

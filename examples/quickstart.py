@@ -1,6 +1,6 @@
 from alma import ALMA
 
-alma = ALMA.quickstart(project_id="shop")  # .alma/alma.db: one file, no server; the model runs on this machine
+alma = ALMA.quickstart()  # .alma/alma.db: one file, no server; the model runs on this machine
 tests = "test empty fields, an invalid email, then a valid submission"
 for form in ("login form", "sign-up form", "login form on mobile"):
     alma.learn(agent="helena", task=f"Test the {form}", outcome="success", strategy_used=tests)

@@ -189,7 +189,7 @@ if TYPE_CHECKING:
     from alma.transfer import merge_stores as merge_stores
     from alma.transfer import restore_store as restore_store
 
-__version__ = "1.0.0.dev0"
+__version__ = "1.0.0"
 
 _HOMES = {
     "alma.core": ("ALMA",),

@@ -40,7 +40,7 @@ class MissingDependencyError(ConfigurationError):
     def __init__(self, package: str, extra: str) -> None:
         self.package = package
         self.extra = extra
-        super().__init__(f"{package} is not installed: run  pip install 'alma-memory[{extra}]'")
+        super().__init__(f"{package} is not installed: run  pip install 'alma-agent-memory[{extra}]'")
 
 
 _REEMBED = "alma reembed --config FILE  or  alma reembed --store STORE --provider NAME"

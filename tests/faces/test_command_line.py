@@ -20,7 +20,7 @@ OLDER_STORE = Path(__file__).parent.parent / "migrations" / "data" / "alma_memor
 
 def test_help_and_version_are_there() -> None:
     assert "migrate" in spawn("--help").stdout
-    assert spawn("--version").stdout.startswith("alma-memory ")
+    assert spawn("--version").stdout.startswith("alma-agent-memory ")
 
 
 def test_status_of_a_store_is_a_table_or_json(tmp_path: Path) -> None:

@@ -203,7 +203,7 @@ def test_a_missing_library_is_told_with_what_to_install(tmp_path: Path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=False, input=json.dumps(initialize())
     )
     assert ran.returncode == 2
-    assert ran.stderr == "alma mcp: mcp is not installed: run  pip install 'alma-memory[server]'\n"
+    assert ran.stderr == "alma mcp: mcp is not installed: run  pip install 'alma-agent-memory[server]'\n"
     assert ran.stdout == ""
 
 

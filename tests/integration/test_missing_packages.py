@@ -20,67 +20,67 @@ CASES = [
     (
         "openai_agents",
         "agents",
-        "openai-agents is not installed: run  pip install 'alma-memory[openai-agents]'",
+        "openai-agents is not installed: run  pip install 'alma-agent-memory[openai-agents]'",
     ),
     (
         "claude_agent_sdk",
         "claude_agent_sdk",
-        "claude-agent-sdk is not installed: run  pip install 'alma-memory[claude-agent-sdk]'",
+        "claude-agent-sdk is not installed: run  pip install 'alma-agent-memory[claude-agent-sdk]'",
     ),
     (
         "anthropic_memory",
         "anthropic.tools",
-        "anthropic is not installed: run  pip install 'alma-memory[anthropic]'",
+        "anthropic is not installed: run  pip install 'alma-agent-memory[anthropic]'",
     ),
     (
         "langgraph_store",
         "langgraph.store.base",
-        "langgraph-checkpoint is not installed: run  pip install 'alma-memory[langgraph]'",
+        "langgraph-checkpoint is not installed: run  pip install 'alma-agent-memory[langgraph]'",
     ),
     (
         "langgraph_checkpoint",
         "langgraph.checkpoint.base",
-        "langgraph-checkpoint is not installed: run  pip install 'alma-memory[langgraph]'",
+        "langgraph-checkpoint is not installed: run  pip install 'alma-agent-memory[langgraph]'",
     ),
     (
         "langchain",
         "langchain_core",
-        "langchain-core is not installed: run  pip install 'alma-memory[langchain]'",
+        "langchain-core is not installed: run  pip install 'alma-agent-memory[langchain]'",
     ),
     (
         "pydantic_ai",
         "pydantic_ai",
-        "pydantic-ai is not installed: run  pip install 'alma-memory[pydantic-ai]'",
+        "pydantic-ai is not installed: run  pip install 'alma-agent-memory[pydantic-ai]'",
     ),
     (
         "llama_index",
         "llama_index",
-        "llama-index-core is not installed: run  pip install 'alma-memory[llama-index]'",
+        "llama-index-core is not installed: run  pip install 'alma-agent-memory[llama-index]'",
     ),
     (
         "crewai",
         "crewai",
-        "crewai is not installed: run  pip install 'alma-memory[crewai]'",
+        "crewai is not installed: run  pip install 'alma-agent-memory[crewai]'",
     ),
     (
         "google_adk",
         "google.adk",
-        "google-adk is not installed: run  pip install 'alma-memory[google-adk]'",
+        "google-adk is not installed: run  pip install 'alma-agent-memory[google-adk]'",
     ),
     (
         "autogen",
         "autogen_core",
-        "autogen-core is not installed: run  pip install 'alma-memory[autogen]'",
+        "autogen-core is not installed: run  pip install 'alma-agent-memory[autogen]'",
     ),
     (
         "agent_framework",
         "agent_framework",
-        "agent-framework-core is not installed: run  pip install 'alma-memory[agent-framework]'",
+        "agent-framework-core is not installed: run  pip install 'alma-agent-memory[agent-framework]'",
     ),
     (
         "strands",
         "strands",
-        "strands-agents is not installed: run  pip install 'alma-memory[strands]'",
+        "strands-agents is not installed: run  pip install 'alma-agent-memory[strands]'",
     ),
 ]
 

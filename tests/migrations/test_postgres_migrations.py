@@ -93,7 +93,7 @@ def test_changed_and_newer_schemas_are_clear_errors(
     with pytest.raises(MigrationError, match=r"0001_initial\.sql"):
         PostgresMigrator(connection, "public", (Migration(1, first.name, "SELECT 1;"),)).status()
     connection.execute(f"INSERT INTO {HISTORY_TABLE} (version, name, checksum) VALUES (9999, 'future', 'x')")
-    with pytest.raises(MigrationError, match="upgrade alma-memory"):
+    with pytest.raises(MigrationError, match="upgrade alma-agent-memory"):
         PostgreSQLStorage.from_dsn(postgres_dsn)
 
 

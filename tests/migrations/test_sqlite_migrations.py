@@ -117,7 +117,7 @@ def test_a_changed_old_file_is_an_error_that_names_it(path: Path, connection: sq
 def test_a_newer_schema_is_an_error_that_says_to_upgrade(path: Path, connection: sqlite3.Connection) -> None:
     SQLiteStorage(path).close()
     connection.execute(f"INSERT INTO {HISTORY_TABLE} VALUES (9999, 'future', '2030-01-01T00:00:00.000000Z', 'x')")
-    with pytest.raises(MigrationError, match=r"9999 \(future\).*upgrade alma-memory"):
+    with pytest.raises(MigrationError, match=r"9999 \(future\).*upgrade alma-agent-memory"):
         SQLiteStorage(path)
 
 

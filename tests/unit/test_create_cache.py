@@ -40,6 +40,6 @@ def test_without_its_package_the_redis_cache_says_what_to_install(monkeypatch: p
     for module in ("alma.cache.redis", "alma.cache.redis_server"):
         monkeypatch.delitem(sys.modules, module)
     with pytest.raises(
-        MissingDependencyError, match=r"redis is not installed: run  pip install 'alma-memory\[redis\]'"
+        MissingDependencyError, match=r"redis is not installed: run  pip install 'alma-agent-memory\[redis\]'"
     ):
         alma.create_cache("redis")

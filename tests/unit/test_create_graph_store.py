@@ -126,7 +126,7 @@ def test_what_is_missing_or_wrong_is_named() -> None:
 
 def test_neo4j_needs_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "neo4j", None)
-    with pytest.raises(MissingDependencyError, match=r"alma-memory\[neo4j\]"):
+    with pytest.raises(MissingDependencyError, match=r"alma-agent-memory\[neo4j\]"):
         create_graph_store("neo4j", uri="bolt://127.0.0.1:1")
 
 

@@ -293,7 +293,7 @@ def test_a_missing_client_names_the_extra(
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
     options = {"azure": {"endpoint": "https://x", "deployment": "d", "api_key": "k"}, "ollama": {"model": "m"}}
-    with pytest.raises(MissingDependencyError, match=rf"alma-memory\[{extra}\]"):
+    with pytest.raises(MissingDependencyError, match=rf"alma-agent-memory\[{extra}\]"):
         create_language_model(provider, **options.get(provider, {"api_key": "k"}))
 
 

@@ -66,7 +66,7 @@ def test_without_its_package_postgresql_says_what_to_install(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "psycopg", None)
     for name in [name for name in sys.modules if name.startswith(("alma.storage.postgresql", "alma.storage.postgres"))]:
         monkeypatch.delitem(sys.modules, name)
-    with pytest.raises(MissingDependencyError, match=r"alma-memory\[postgres\]"):
+    with pytest.raises(MissingDependencyError, match=r"alma-agent-memory\[postgres\]"):
         open_storage("postgresql://nobody@localhost/none")
 
 

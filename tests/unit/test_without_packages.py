@@ -150,4 +150,4 @@ def test_a_tokenizer_that_was_replaced_is_refused(tmp_path: Path) -> None:
         file.write(" ")
     refused = run(ENCODE, tmp_path, PYTHONPATH=os.pathsep.join([str(copied), *sys.path])).stdout
     assert "tokenizer.json is not the all-MiniLM-L6-v2 file of this version" in refused
-    assert "--no-deps alma-memory" in refused
+    assert "--no-deps alma-agent-memory" in refused

@@ -289,7 +289,7 @@ def test_a_missing_package_is_one_sentence_with_the_server_and_the_extra(
             ALMA.from_config(config)
         assert str(caught.value) == (
             "the qdrant server is configured, but qdrant-client is not installed: "
-            "run  pip install 'alma-memory[qdrant]'; or leave qdrant out"
+            "run  pip install 'alma-agent-memory[qdrant]'; or leave qdrant out"
         )
 
 

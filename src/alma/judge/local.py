@@ -285,11 +285,11 @@ def _verified(file: Path, card: Card) -> Path:
     try:
         digest = sha256_of(file)
     except OSError as exc:
-        raise ProviderError(f"{file} cannot be read: {exc.strerror}; install alma-memory anew") from exc
+        raise ProviderError(f"{file} cannot be read: {exc.strerror}; install alma-agent-memory anew") from exc
     if digest != card.digests[file.name]:
         raise ProviderError(
             f"{file} is not the file that its {CARD_FILE} describes (its SHA-256 is {digest}): it was damaged or "
-            f"replaced; run  pip install --force-reinstall --no-deps alma-memory"
+            f"replaced; run  pip install --force-reinstall --no-deps alma-agent-memory"
         )
     return file
 

@@ -120,7 +120,7 @@ def parse_options(argv: Sequence[str]) -> Options:
         default=int(Limits().session_idle_seconds),
         help="end a session after this many seconds without a request (%(default)s)",
     )
-    add("--version", action="version", version=f"alma-memory {__version__}")
+    add("--version", action="version", version=f"alma-agent-memory {__version__}")
     given = vars(parser.parse_args(argv))
     if given["config"] and given["store"]:
         parser.error("--config and --store both name a memory: give one of them")

@@ -330,14 +330,14 @@ class Migrator(ABC):
             if migration is None:
                 newest = max(known, default=0)
                 raise MigrationError(
-                    f"{self.target} has schema version {row.version} ({row.name}), this version of alma-memory knows "
-                    f"up to {newest}: upgrade alma-memory to open it"
+                    f"{self.target} has schema version {row.version} ({row.name}), this version of ALMA knows "
+                    f"up to {newest}: upgrade alma-agent-memory to open it"
                 )
             if migration.checksum != row.checksum and row.checksum not in self._amendments:
                 raise MigrationError(
                     f"{self.target} was migrated with another text of {migration.file_name}: migrations must not "
-                    f"change after they were applied; reinstall alma-memory, or where the store was made by a version "
-                    f"that was changed by hand, export it with that version and import it into a new store"
+                    f"change after they were applied; reinstall alma-agent-memory, or where the store was made by a "
+                    f"version that was changed by hand, export it with that version and import it into a new store"
                 )
         return applied
 

@@ -53,6 +53,7 @@ from alma.retrieval.router import checked_query as checked_task
 from alma.retrieval.writing import MemoryWriter
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 from alma.sync.manager import DataSyncManager
+from alma.telemetry import traced
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
@@ -73,6 +74,14 @@ T = TypeVar("T", bound=Record)
 
 _ENGINE = "a RetrievalEngine, as RetrievalEngine(storage) makes one"
 _PROTOCOL = "a LearningProtocol, as LearningProtocol(storage, engine.embedder, engine.index) makes one"
+
+
+def _ids_of_learned(learned: Learned) -> list[str]:
+    return [each.id for each in (learned.outcome, learned.heuristic, learned.anti_pattern) if each is not None]
+
+
+def _id_of_record(record: Record) -> list[str]:
+    return [str(record.key)]
 
 
 class ALMA(Closeable):
@@ -313,6 +322,7 @@ class ALMA(Closeable):
 
     # ------------------------------------------------------------------ before a task
 
+    @traced("search_memory", lambda found: [str(record.key) for record in found], query="task")
     def retrieve(
         self,
         task: str,
@@ -393,6 +403,7 @@ class ALMA(Closeable):
         """
         return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
 
+    @traced("upsert_memory", _ids_of_learned)
     def learn(
         self,
         agent: str,
@@ -439,6 +450,7 @@ class ALMA(Closeable):
             )
         return learned
 
+    @traced("upsert_memory", _id_of_record)
     def add_user_preference(
         self,
         user_id: str,
@@ -456,6 +468,7 @@ class ALMA(Closeable):
         made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
         return self._ingested(made, Attribution(user_id=made.user_id), source, supersedes)
 
+    @traced("upsert_memory", _id_of_record)
     def add_domain_knowledge(
         self,
         agent: str,
@@ -521,6 +534,7 @@ class ALMA(Closeable):
 
     # ------------------------------------------------------------------ maintenance
 
+    @traced("delete_memory", int)
     def forget(
         self,
         agent: str | None = None,
@@ -547,6 +561,7 @@ class ALMA(Closeable):
         """
         return self.archive.restore(ids, *self._archived_scope(user_id))
 
+    @traced("delete_memory", int)
     def purge(self, retention_days: float = 30, user_id: str | None = None) -> int:
         """Delete for good what was archived or softly deleted longer ago than that; returns how many memories.
 

@@ -29,6 +29,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.simple_search import Mode
 from alma.storage.base import StorageBackend, Transaction
+from alma.telemetry import traced
 
 _BATCH_SIZE = 500
 _MAX_SUMMARIZED = 1_000
@@ -128,6 +129,7 @@ class Journal(MemoryRepository):
         self._audit.record_read("memory", [memory.id for memory in page.memories], by)
         return page
 
+    @traced("delete_memory", lambda deleted: deleted.count)
     def bulk_delete(
         self,
         scope: Scope,
@@ -157,6 +159,7 @@ class Journal(MemoryRepository):
 
             return deleted
 
+    @traced("search_memory", lambda found: [hit.memory.id for hit in found], query="query")
     def search(
         self,
         query: str,

@@ -28,6 +28,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend, Transaction, checked_storage
+from alma.telemetry import traced
 
 _EVERYWHERE = Scope.everywhere()
 READABLE = MemoryFilter(include_archived=True)
@@ -70,6 +71,7 @@ class MemoryRepository(Closeable):
 
     # ------------------------------------------------------------------ one memory
 
+    @traced("create_memory", lambda memory: [memory.id])
     def create(
         self,
         content: Content,
@@ -132,6 +134,7 @@ class MemoryRepository(Closeable):
             raise NotFoundError("memory", memory_id)
         return found
 
+    @traced("update_memory", lambda memory: [memory.id], record="memory_id")
     def update(
         self,
         memory_id: str,
@@ -185,6 +188,7 @@ class MemoryRepository(Closeable):
             raise saved
         return self._stored(saved)
 
+    @traced("delete_memory", int, record="memory_id")
     def delete(
         self,
         memory_id: str,

@@ -46,7 +46,7 @@ def main() -> None:
     parser.parse_args()
     sizes = [
         size_of("alma-memory", str(_ROOT)),
-        size_of("alma-memory[server]", f"{_ROOT}[server]"),
+        size_of("alma-agent-memory[server]", f"{_ROOT}[server]"),
         size_of(RIVAL, RIVAL),
     ]
     print(json.dumps([asdict(each) for each in sizes], indent=2))

@@ -295,4 +295,4 @@ def test_without_its_package_the_store_names_the_extra() -> None:
         "try:\n    open_storage('azure://a.documents.azure.com/x')\nexcept Exception as exc:\n    print(exc)"
     )
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert ran.stdout == "azure-cosmos is not installed: run  pip install 'alma-memory[azure]'\n"
+    assert ran.stdout == "azure-cosmos is not installed: run  pip install 'alma-agent-memory[azure]'\n"

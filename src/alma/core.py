@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from itertools import groupby
@@ -22,6 +23,7 @@ from alma.learning.contradictions import with_contradictions, with_sources
 from alma.learning.forgetting import ForgettingEngine, Forgotten
 from alma.learning.lessons import HeuristicEvidence, evidence_of
 from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
+from alma.learning.maturity import standing_lessons, with_maturity
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.archive import Archive
@@ -37,6 +39,7 @@ from alma.memory.projects import Projects
 from alma.memory.relationships import Relationships
 from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings, Users
+from alma.memory.shown import is_begun, session_key, shown_in
 from alma.memory.states import AgentStates
 from alma.memory.updates import screen_with
 from alma.memory.working import WorkingMemory
@@ -46,7 +49,7 @@ from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
-from alma.model.slice import MemorySlice
+from alma.model.slice import DEFAULT_PROMPT_TOKENS, MemorySlice
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, masking
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.router import checked_query as checked_task
@@ -68,6 +71,10 @@ _log = logging.getLogger("alma.core")
 DEFAULT_PROJECT = "default"
 # The provenance of the documented sources.
 _SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correction": "user", "inferred": "agent"}
+
+# A query for what every slice includes, whatever the task.
+_ABOUT_NOTHING = "the start of a session"
+_ALWAYS = ("user_preference", "memory")
 
 T = TypeVar("T", bound=Record)
 
@@ -337,11 +344,17 @@ class ALMA(Closeable):
         include_shared: bool = True,
         memories_within: Scope | None = None,
         weak: bool = False,
+        already_shown: str | None = None,
+        max_tokens: int = DEFAULT_PROMPT_TOKENS,
     ) -> MemorySlice:
         """The few memories worth knowing for this task, which `to_prompt()` turns into text.
 
         `kinds` limits the kinds, and `now` is the time of the task. `memories_within` is where general memories are
         searched. `weak` includes weakly relevant memories.
+
+        `already_shown` is the id of a session of yours: the slice then lacks what was shown in it and says the same
+        since, and its `blocks` are a stable text for the whole session and one for this task, of together at most
+        `max_tokens`.
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
@@ -360,8 +373,17 @@ class ALMA(Closeable):
             memories_within=memories_within,
             weak=weak,
         )
-        found = with_sources(with_contradictions(retrieved))
+        found = with_maturity(self.storage, with_sources(with_contradictions(retrieved)))
         self.ingest.served(found, agent, self.scope(agent))
+        if already_shown is not None:
+            key = session_key(self.project_id, agent, user_id, already_shown)
+            begun = is_begun(self.storage, key)
+            standing = (
+                None
+                if begun
+                else self.standing(agent, user_id, include_shared=include_shared, memories_within=memories_within)
+            )
+            found = shown_in(self.storage, key, found, standing, max_tokens)
         if self._log_reads:
             self._log_read(found, Attribution(user_id=user_id, agent=agent))
         _log.debug(
@@ -369,6 +391,30 @@ class ALMA(Closeable):
             extra={"agent": agent, "found": found.total_items, "milliseconds": found.retrieval_time_ms},
         )
         return found
+
+    def standing(
+        self,
+        agent: str,
+        user_id: str | None = None,
+        *,
+        include_shared: bool = True,
+        memories_within: Scope | None = None,
+    ) -> MemorySlice:
+        """What does not change from task to task: preferences, standing instructions, established lessons, warnings."""
+        agent = self._agent(agent)
+        always = self.retrieve(
+            _ABOUT_NOTHING,
+            agent,
+            user_id,
+            kinds=_ALWAYS,
+            include_shared=include_shared,
+            memories_within=memories_within,
+        )
+        scope = self._readable(agent) if include_shared else self.scope(agent)
+        lessons, warnings = standing_lessons(self.storage, scope)
+        block = replace(always, heuristics=lessons, anti_patterns=warnings, memories=(), agent=agent, query=None)
+        self.ingest.served(block, agent, self.scope(agent))
+        return block
 
     def _log_read(self, found: MemorySlice, by: Attribution) -> None:
         for kind, records in groupby(sorted(found, key=_kind_of), _kind_of):

@@ -2458,6 +2458,8 @@ export interface Retrieve {
   explain?: boolean;
   /** The id of a memory: explain at which stage it was dropped. */
   why_not?: string | null;
+  /** A session: leave out what a retrieve with this name showed, unless it changed, and return a stable block for the session and a block for the task. */
+  already_shown?: string | null;
   /** Search what was recorded at this time, by words and meaning, without the relevance filter. */
   as_of?: string | null;
 }
@@ -2573,6 +2575,12 @@ export interface Retrieved {
   instructions?: Array<Memory>;
   /** By memory id: by what it was superseded or contradicted, and when. */
   notes?: Record<string, Array<string>>;
+  /** By lesson id: corroborated, established, contested or retired; others are provisional. */
+  maturity?: Record<string, string>;
+  /** With already_shown: the same text in every answer of the session, to begin prompts with. */
+  stable_block?: TextBlock | null;
+  /** With already_shown: what the session was not shown yet. */
+  task_block?: TextBlock | null;
   retrieval_time_ms?: number | null;
   /** What was unavailable during retrieval; empty if everything worked. */
   degraded?: string;
@@ -2985,6 +2993,13 @@ export interface SyncVerified {
   verified_at: string;
   engines: Array<EngineVerified>;
   issues: Array<Issue>;
+}
+
+export interface TextBlock {
+  text: string;
+  tokens: number;
+  /** The memories in it. */
+  ids?: Array<string>;
 }
 
 export interface TimeCounts {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -18,14 +17,10 @@ from alma.hooks.files import HookFiles
 from alma.hooks.hosts import FAILURE, PROMPT, START, Event, Json
 from alma.hooks.texts import BLOCK_TOKENS, TASK_TOKENS, without_marked
 from alma.model.injection import Block, Shown, block_of
-from alma.model.learning import AntiPattern, Heuristic
-from alma.model.query import And, Compare, Order
-from alma.model.scope import Scope
-from alma.model.slice import ESTABLISHED_CONFIDENCE, ESTABLISHED_OUTCOMES, MemorySlice
+from alma.model.slice import MemorySlice
 
 _log = logging.getLogger("alma.hooks")
 
-_MOST_LESSONS, _MOST_WARNINGS = 8, 5
 _ABOUT_NOTHING = "the start of a session"
 _LONGEST_TASK = 400
 _MOST_BYTES = 2_000_000
@@ -44,7 +39,7 @@ class HookService:
     def found(self, event: Event, agent: str, user: str | None, shown: Shown) -> Block:
         """What an event is answered with."""
         if event.act == START:
-            return block_of(self._block(agent, user), shown, BLOCK_TOKENS)
+            return block_of(self._alma.standing(agent, user), shown, BLOCK_TOKENS)
         found = self._alma.retrieve(event.prompt, agent, user) if event.prompt.strip() else MemorySlice()
         # Preferences and instructions belong to the block at the start, and are added here only if they are new.
         return block_of(found, shown, TASK_TOKENS)
@@ -54,21 +49,6 @@ class HookService:
         nothing = Event(START, START, START)
         for event in (nothing, nothing._replace(act=PROMPT, prompt=_ABOUT_NOTHING)):
             self.found(event, _ABOUT_NOTHING, None, {})
-
-    def _block(self, agent: str, user: str | None) -> MemorySlice:
-        """What does not change during a session: preferences, standing instructions, established lessons."""
-        kinds = ("user_preference", "memory")
-        always = self._alma.retrieve(_ABOUT_NOTHING, agent, user, kinds=kinds)
-        readable = self._alma.learning.validator.readable_scope(agent).get_readable_agents()
-        scope = Scope(project_id=self._alma.project_id, agent=tuple(readable))
-        often = Compare("occurrence_count", "ge", ESTABLISHED_OUTCOMES)
-        strong = And(often, Compare("confidence", "ge", ESTABLISHED_CONFIDENCE))
-        by_confidence = (Order("confidence", "desc"), Order("id"))
-        lessons = self._alma.storage.find(Heuristic, scope, strong, by_confidence, _MOST_LESSONS)
-        warnings = self._alma.storage.find(AntiPattern, scope, often, (Order("last_seen", "desc"),), _MOST_WARNINGS)
-        block = replace(always, heuristics=tuple(lessons), anti_patterns=tuple(warnings), memories=(), agent=agent)
-        self._alma.ingest.served(block, agent, self._alma.scope(agent))
-        return block
 
     # ------------------------------------------------------------------ learning
 

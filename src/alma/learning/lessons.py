@@ -19,6 +19,7 @@ from alma.learning.heuristics import (
     HeuristicExtractor,
     Trial,
 )
+from alma.learning.maturity import Confirmation, Maturity, confirmation_of
 from alma.learning.strategies import strategy_key
 from alma.model.governance import Attribution
 from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
@@ -108,10 +109,16 @@ class StoredLessons:
 
 
 class HeuristicEvidence(NamedTuple):
-    """The ids of the stored outcomes for and against a heuristic, oldest first."""
+    """The ids of the stored outcomes for and against a heuristic, oldest first, and how far they confirm it."""
 
     outcomes_for: tuple[str, ...]
     outcomes_against: tuple[str, ...]
+    confirmation: Confirmation = Confirmation()
+
+    @property
+    def maturity(self) -> Maturity:
+        """How far the heuristic is confirmed."""
+        return self.confirmation.state
 
 
 def evidence_of(storage: StorageBackend, heuristic_id: str, scope: Scope) -> HeuristicEvidence:
@@ -121,8 +128,9 @@ def evidence_of(storage: StorageBackend, heuristic_id: str, scope: Scope) -> Heu
         of_agent = Scope(project_id=rule.project_id, agent=rule.agent)
         lesson = Compare("lesson_id", "eq", rule.id)
         rows = storage.values(Outcome, ("id", "success"), of_agent, lesson, _OLDEST_FIRST)
-    ids = {result: tuple(str(key) for key, success in rows if bool(success) is result) for result in (True, False)}
-    return HeuristicEvidence(ids[True], ids[False])
+        ids = {result: tuple(str(key) for key, success in rows if bool(success) is result) for result in (True, False)}
+        known = confirmation_of(storage, rule)
+    return HeuristicEvidence(ids[True], ids[False], known)
 
 
 def separate(

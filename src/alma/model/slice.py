@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import NotFoundError, ValidationError
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference, anti_pattern_id
@@ -12,6 +12,9 @@ from alma.model.memory import Memory
 from alma.model.prompt import Entry, Packed, pack
 from alma.model.record import Record
 from alma.text.tokens import terms
+
+if TYPE_CHECKING:
+    from alma.model.injection import SessionBlocks
 
 DEFAULT_PROMPT_TOKENS = 2000
 Strength = Literal["strong", "weak"]
@@ -88,7 +91,9 @@ class MemorySlice:
     """The result of retrieval: memories by kind, best first.
 
     Two slices are equal if they have the same memories with the same explanations. `degraded` is empty, or says what
-    was unavailable and how the memories were found instead. With `weak`, prompts include weak memories.
+    was unavailable and how the memories were found instead. With `weak`, prompts include weak memories. `blocks` are
+    the texts for a session, if the retrieval named one with `already_shown`; the slice then has the memories that the
+    session was not shown.
     """
 
     heuristics: Sequence[Heuristic] = ()
@@ -105,6 +110,7 @@ class MemorySlice:
     explanations: Mapping[str, Explanation] = field(default_factory=dict, repr=False)
     weak: bool = False
     from_cache: bool = field(default=False, compare=False)
+    blocks: SessionBlocks | None = field(default=None, compare=False)
     _why_not: Callable[[str], Dropped] = field(default=_unknown, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -160,6 +166,16 @@ class MemorySlice:
             if self._left_out(record, with_weak=with_weak) is None
         ]
         return pack(entries, max_tokens, self.query)
+
+    @property
+    def maturity(self) -> dict[str, str]:
+        """The state of each lesson that is more or less than provisional, by its id."""
+        return {
+            each.id: note.partition(":")[0]
+            for each in self.explanations.values()
+            for note in each.notes
+            if note.startswith(_STATES)
+        }
 
     def explain(self) -> list[Explanation]:
         """The terms of the score of every memory, best first."""
@@ -252,9 +268,10 @@ class MemorySlice:
             return over[0]
         when = next((note for note in notes if note.startswith(("held until", "holds from"))), "")
         source = next((note for note in notes if note.startswith(REPORTED_BY)), "")
+        state = next((note.partition(":")[0] for note in notes if note.startswith(_TELLING)), "")
         opposed = isinstance(record, Heuristic) and any(note.startswith("contradicts ") for note in notes)
         contradicted = "contradicted by another memory" if opposed else ""
-        return "; ".join(filter(None, (when or contradicted, source)))
+        return "; ".join(filter(None, (when or contradicted, source, state)))
 
     def _by_section(self) -> tuple[Sequence[Record], ...]:
         """In the order of the prompt's sections."""
@@ -271,6 +288,10 @@ class MemorySlice:
 
 # The text of the other memory is shown, because its id means nothing in a prompt.
 _OVER = ("superseded", "contradicted")
+# A provisional lesson has no note.
+_STATES = ("corroborated:", "established:", "contested:", "retired:")
+# In prompts the state is worth its words where it says more than the counts beside it.
+_TELLING = _STATES[1:]
 
 
 def _without_id(note: str) -> str:

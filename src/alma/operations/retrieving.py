@@ -8,6 +8,8 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AwareDatetime, Field
 
+from alma.errors import ValidationError
+from alma.model.injection import Block
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -43,6 +45,11 @@ class Retrieve(InProject):
     weak: bool = Field(False, description="Include weakly relevant memories, and show them in the prompt.")
     explain: bool = Field(False, description="Return the terms of every memory's score, and what was dropped and why.")
     why_not: Name | None = Field(None, description="The id of a memory: explain at which stage it was dropped.")
+    already_shown: Name | None = Field(
+        None,
+        description="A session: leave out what a retrieve with this name showed, unless it changed, and return a "
+        "stable block for the session and a block for the task.",
+    )
     as_of: AwareDatetime | None = Field(
         None, description="Search what was recorded at this time, by words and meaning, without the relevance filter."
     )
@@ -52,6 +59,16 @@ class DroppedCandidate(Output):
     row: Row
     stage: str
     reason: str
+
+
+class TextBlock(Output):
+    text: str
+    tokens: int
+    ids: Sequence[str] = Field((), description="The memories in it.")
+
+    @classmethod
+    def of(cls, block: Block) -> TextBlock:
+        return cls(text=block.text, tokens=block.tokens, ids=list(block.shown))
 
 
 class Retrieved(Output):
@@ -68,6 +85,16 @@ class Retrieved(Output):
     notes: Mapping[str, Sequence[str]] = Field(
         {}, description="By memory id: by what it was superseded or contradicted, and when."
     )
+    maturity: Mapping[str, str] = Field(
+        {}, description="By lesson id: corroborated, established, contested or retired; others are provisional."
+    )
+    stable_block: TextBlock | None = Field(
+        default=None,
+        description="With already_shown: the same text in every answer of the session, to begin prompts with.",
+    )
+    task_block: TextBlock | None = Field(
+        default=None, description="With already_shown: what the session was not shown yet."
+    )
     retrieval_time_ms: float | None = None
     degraded: str = Field("", description="What was unavailable during retrieval; empty if everything worked.")
     explanations: Sequence[Explanation] | None = None
@@ -79,12 +106,16 @@ class Retrieved(Output):
     @classmethod
     def of(cls, found: MemorySlice, request: Retrieve) -> Retrieved:
         names = ("preferences", "domain_knowledge", "outcomes", "memories")
-        prompt = found.to_prompt(request.max_tokens)
+        blocks = found.blocks
+        prompt = found.to_prompt(request.max_tokens) if blocks is None else blocks.fresh
         return cls(
             heuristics=list(map(briefly, found.heuristics)),
             anti_patterns=list(map(briefly, found.anti_patterns)),
             prompt=prompt,
-            prompt_tokens=count_tokens(prompt) if request.explain else 0,
+            prompt_tokens=count_tokens(prompt) if request.explain or blocks is not None else 0,
+            stable_block=None if blocks is None else TextBlock.of(blocks.stable),
+            task_block=None if blocks is None else TextBlock.of(blocks.task),
+            maturity=found.maturity,
             total_items=found.total_items,
             instructions=found.instructions,
             notes={key: each.notes for key, each in found.explanations.items() if each.notes},
@@ -104,6 +135,9 @@ def retrieve(caller: Caller, request: Retrieve) -> Retrieved:
     stored.
     """
     if request.as_of is not None:
+        if request.already_shown is not None:
+            reason = "cannot be given with as_of: the past is not shown in a session"
+            raise ValidationError("retrieve", "already_shown", request.already_shown, reason)
         return Retrieved.of(_as_of(caller, request, request.as_of), request)
     found = caller.memory(request.project_id).retrieve(
         request.task,
@@ -114,6 +148,8 @@ def retrieve(caller: Caller, request: Retrieve) -> Retrieved:
         memories_within=caller.scope(request.project_id),
         include_shared=caller.grant.agent is None,
         weak=request.weak,
+        already_shown=request.already_shown,
+        max_tokens=request.max_tokens,
     )
     retrieved = Retrieved.of(found, request)
     return retrieved.model_copy(update={"dropped": _dropped(caller, found, request)}) if request.explain else retrieved

@@ -24,6 +24,11 @@ _ARGUMENTS = (
     "--disable-sync",
 )
 _WAIT_MS = 30_000
+_IS_SETTLED = """() => {
+  const still = document.querySelector('h1') && !document.querySelector('.skeleton, [aria-busy=true]');
+  window.quiet = still ? window.quiet + 1 : 0;
+  return window.quiet > 9;
+}"""
 
 
 def demo_memory(place: str | Path) -> ALMA:
@@ -112,10 +117,9 @@ def show(page: Page, view: str, title: str | None = None) -> None:
 
 
 def settled(page: Page) -> None:
-    """Wait until nothing on the page is loading."""
-    page.wait_for_function(
-        "() => document.querySelector('h1') && !document.querySelector('.skeleton, [aria-busy=true]')"
-    )
+    """Wait until nothing on the page has been loading for some frames, in which a view would have begun to."""
+    page.evaluate("window.quiet = 0")
+    page.wait_for_function(_IS_SETTLED, polling="raf")
 
 
 @contextmanager

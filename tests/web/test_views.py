@@ -158,12 +158,20 @@ def test_one_slider_drives_every_view_and_two_moments_are_compared(shop: str, op
     slider.focus()
     for _ in range(4):
         page.keyboard.press("PageDown")
+        settled(page)
     page.wait_for_selector(".banner")
     assert "t=" in page.url
     page.get_by_role("link", name="Browse", exact=True).click()
     expect(page.get_by_text("You see the store as of")).to_be_visible()
     settled(page)
     assert 0 < page.locator("tbody tr").count() < 24
+    page.get_by_role("link", name="Sessions", exact=True).click()
+    settled(page)
+    assert 0 < page.locator(".span-5 .item").count() < 8
+    page.get_by_role("link", name="Review", exact=True).click()
+    settled(page)
+    assert page.locator(".review-item").count() < 5
+    page.get_by_role("link", name="Browse", exact=True).click()
     page.get_by_role("button", name="Back to now").first.click()
     expect(page.locator("tbody tr")).to_have_count(24)
     show(page, "time?tab=changes&from=2000-01-01T00:00:00Z", "Time")
@@ -332,4 +340,5 @@ def test_the_first_key_signs_the_page_in_and_a_reader_sees_no_buttons_that_write
     page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
     expect(page.locator("tr", has_text="reader")).to_contain_text("revoked")
     reader.get_by_role("link", name="Overview").first.click()
-    expect(reader.get_by_role("heading", name="Sign in")).to_be_visible()
+    # The open stream of changes ends, and the page notices.
+    expect(reader.get_by_role("heading", name="Sign in")).to_be_visible(timeout=20_000)

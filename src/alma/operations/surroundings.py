@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
@@ -38,6 +39,7 @@ class Node(Output):
     label: str
     agent: str | None = None
     type: str | None = None
+    created_at: datetime | None = None
 
 
 class Edge(Output):
@@ -197,13 +199,16 @@ class _Walker:
     def shown(self, record: Any) -> Node:
         """A record as a node."""
         if isinstance(record, ProjectPattern):
-            return Node(kind="pattern", id=record.id, label=record.pattern_name[:_LONGEST], type=record.pattern_type)
+            name, kind = record.pattern_name[:_LONGEST], record.pattern_type
+            return Node(kind="pattern", id=record.id, label=name, type=kind, created_at=record.created_at)
         row = row_of(record, _LONGEST)
-        return Node(kind=row.kind, id=row.id, label=row.text or row.title, agent=row.agent, type=row.type)
+        label = row.text or row.title
+        return Node(kind=row.kind, id=row.id, label=label, agent=row.agent, type=row.type, created_at=row.created_at)
 
     def shown_entity(self, entity: Entity) -> Node:
         """An entity as a node."""
-        return Node(kind="entity", id=entity.id, label=entity.name[:_LONGEST], type=entity.entity_type)
+        name, kind = entity.name[:_LONGEST], entity.entity_type
+        return Node(kind="entity", id=entity.id, label=name, type=kind, created_at=entity.created_at)
 
     def entities(self, words: str) -> Iterator[Node]:
         """The entities with a name like this."""

@@ -102,6 +102,7 @@ export async function follow(projectId, onEvent, signal) {
         if (event.data) onEvent(JSON.parse(event.data));
       }
     } catch (error) {
+      if (error.status === 401) dispatchEvent(new Event("alma:signed-out"));
       if (signal.aborted || (error.status >= 400 && error.status < 500)) return;
     }
     await new Promise((done) => setTimeout(done, 2000));

@@ -68,6 +68,9 @@ export function useCall(operation, given, { keep = true } = {}) {
   return { ...state, reload };
 }
 
+/** Whether something existed at the moment that is shown. */
+export const existed = (created, asOf) => !asOf || !created || new Date(created) <= new Date(asOf);
+
 /** Read everything on the page again. */
 export function reloadAll() {
   dispatchEvent(new Event("alma:reload"));

@@ -97,9 +97,9 @@ export function Sync({ can }) {
     ${state.busy && html`<${Loading} lines=${2} />`}${state.result && html`<details open><summary>${said.sync.result}</summary><pre tabindex="0">${JSON.stringify(state.result, null, 2)}</pre></details>`}<//>`;
 }
 
-export function Audit({ can, address }) {
+export function Audit({ can, asOf, address }) {
   const { params, change } = address;
-  const given = { action: params.action, agent: params.agent, resource_type: params.type, success: params.failures === "yes" ? false : undefined, limit: 50 };
+  const given = { action: params.action, agent: params.agent, resource_type: params.type, success: params.failures === "yes" ? false : undefined, until: asOf, limit: 50 };
   const first = useCall("list_audit", given);
   const [more, setMore] = useState({ events: [], of: null });
   const [verified, setVerified] = useState(null);

@@ -1,14 +1,14 @@
 // Graph: the neighbourhood of a memory, a lesson or an entity, opened on demand, and paths between two.
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { call } from "../api.js";
-import { hrefOf } from "../state.js";
+import { existed, hrefOf } from "../state.js";
 import { s } from "../strings.js";
 import { GraphCanvas } from "../graphview.js";
 import { attempt, Button, Card, Check, Empty, Failure, KindBadge, Loading, Page, Text } from "../ui.js";
 
 const keyOf = (node) => `${node.kind}:${node.id}`;
 
-export default function Graph({ projectId, address }) {
+export default function Graph({ projectId, asOf, address }) {
   const { params, change } = address;
   const start = params.id ? { kind: params.kind || "memory", id: params.id } : null;
   const [graph, setGraph] = useState({ nodes: new Map(), edges: new Map() });
@@ -34,8 +34,9 @@ export default function Graph({ projectId, address }) {
     setState({ loading: true });
     call("neighbourhood", { project_id: projectId, ...start }).then((found) => (add(found.nodes, found.edges), setChosen(found.center), setState({})), (error) => setState({ error }));
   }, [projectId, params.id, params.kind]);
-  const nodes = useMemo(() => [...graph.nodes.values()].filter((node) => !hidden.has(node.kind)), [graph, hidden]);
-  const edges = useMemo(() => [...graph.edges.values()].filter((edge) => [edge.source, edge.target].every((end) => graph.nodes.has(end) && !hidden.has(graph.nodes.get(end).kind))), [graph, hidden]);
+  const nodes = useMemo(() => [...graph.nodes.values()].filter((node) => !hidden.has(node.kind) && existed(node.created_at, asOf)), [graph, hidden, asOf]);
+  const shown = useMemo(() => new Set(nodes.map((node) => node.key)), [nodes]);
+  const edges = useMemo(() => [...graph.edges.values()].filter((edge) => [edge.source, edge.target].every((end) => shown.has(end))), [graph, shown]);
   const kinds = [...new Set([...graph.nodes.values()].map((node) => node.kind))];
   const connect = async (node) => {
     const from = graph.nodes.get(chosen);

@@ -1,7 +1,7 @@
 // The review inbox: what needs a decision, with keys and undo.
 import { html, useEffect, useRef, useState } from "../html.js";
 import { call } from "../api.js";
-import { hrefOf, reloadAll, useCall } from "../state.js";
+import { existed, hrefOf, reloadAll, useCall } from "../state.js";
 import { s } from "../strings.js";
 import { Diff } from "../diff.js";
 import { attempt, Badge, Button, Card, Dialog, Empty, Field, Item, Page, Result, Tabs, Text } from "../ui.js";
@@ -9,13 +9,14 @@ import { accept, correct, merge, reject } from "../actions.js";
 
 const CATEGORIES = ["quarantined", "contradiction", "duplicate", "doubtful"];
 
-export default function Review({ projectId, address, can }) {
+export default function Review({ projectId, asOf, address, can }) {
   const { params, change } = address;
   const found = useCall("review_inbox", { project_id: projectId, categories: params.category ? [params.category] : CATEGORIES, limit: 50 });
+  const itemsOf = (data) => data.items.filter((item) => existed(item.row.created_at, asOf));
   const tabs = [["", s.all], ...CATEGORIES.map((name) => [name, s.review.categories[name]])];
   return html`<${Page} title=${s.views.review} lead=${s.review.lead}>
     <${Tabs} label=${s.views.review} chosen=${params.category || ""} onChoose=${(category) => change({ category })} tabs=${tabs} />
-    <${Card} aside=${found.data && html`${s.review.left(found.data.items.length)}`}><${Result} of=${found} empty=${[(data) => !data.items.length, html`<${Empty} title=${s.review.nothing}>${s.review.nothingWhy}<//>`]} lines=${8}>${(data) => html`<${Items} items=${data.items} projectId=${projectId} can=${can} />`}<//><//>
+    <${Card} aside=${found.data && html`${s.review.left(itemsOf(found.data).length)}`}><${Result} of=${found} empty=${[(data) => !itemsOf(data).length, html`<${Empty} title=${s.review.nothing}>${s.review.nothingWhy}<//>`]} lines=${8}>${(data) => html`<${Items} items=${itemsOf(data)} projectId=${projectId} can=${can} />`}<//><//>
     ${can("reject_records") && html`<p class="small quiet">${s.review.keys}</p>`}<//>`;
 }
 

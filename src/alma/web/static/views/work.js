@@ -1,25 +1,27 @@
 // Sessions, handoffs, working memory and work items: what is being worked on, and what the last session left.
 import { html, useState } from "../html.js";
 import { call } from "../api.js";
-import { hrefOf, reloadAll, useCall } from "../state.js";
+import { existed, hrefOf, reloadAll, useCall } from "../state.js";
 import { number, s } from "../strings.js";
 import { attempt, Badge, Button, Card, Empty, Field, Item, Page, Result, Select, Tabs, Text, Time } from "../ui.js";
 
-export default function Work({ projectId, address, facets, can }) {
+export default function Work({ projectId, asOf, address, facets, can }) {
   const { params, change } = address;
   const tab = params.tab || "sessions";
   const tabs = [["sessions", s.work.sessions], ["items", s.work.items]];
   return html`<${Page} title=${s.views.work} lead=${s.work.lead}><${Tabs} label=${s.views.work} chosen=${tab} onChoose=${(name) => change({ tab: name === "sessions" ? "" : name })} tabs=${tabs} />
-    ${tab === "sessions" ? html`<${Sessions} projectId=${projectId} params=${params} change=${change} facets=${facets} can=${can} />` : html`<${WorkItems} projectId=${projectId} params=${params} change=${change} facets=${facets} can=${can} />`}<//>`;
+    ${tab === "sessions" ? html`<${Sessions} projectId=${projectId} asOf=${asOf} params=${params} change=${change} facets=${facets} can=${can} />` : html`<${WorkItems} projectId=${projectId} asOf=${asOf} params=${params} change=${change} facets=${facets} can=${can} />`}<//>`;
 }
 
-function Sessions({ projectId, params, change, facets, can }) {
+function Sessions({ projectId, asOf, params, change, facets, can }) {
   const active = { open: true, ended: false }[params.show];
   const sessions = useCall("list_sessions", { project_id: projectId, active, agent: params.agent, limit: 50 });
-  const chosen = params.session || sessions.data?.sessions[0]?.id;
+  const sessionsOf = (data) => data.sessions.filter((each) => existed(each.created_at, asOf));
+  const isOpen = (each) => each.is_active || Boolean(asOf && each.ended_at && !existed(each.ended_at, asOf));
+  const chosen = params.session || (sessions.data && sessionsOf(sessions.data)[0]?.id);
   const aside = html`<${Select} aria-label=${s.browse.agent} value=${params.agent || ""} onValue=${(agent) => change({ agent, session: "" })} options=${[["", s.lessons.allAgents], ...facets.agents.map((each) => [each, each])]} />
     <${Select} aria-label=${s.browse.state} value=${params.show || ""} onValue=${(show) => change({ show, session: "" })} options=${[["", s.work.allSessions], ["open", s.work.open], ["ended", s.work.ended]]} />`;
-  return html`<div class="grid"><${Card} title=${s.work.sessions} className="span-5" aside=${aside}><${Result} of=${sessions} empty=${[(data) => !data.sessions.length, html`<${Empty} title=${s.work.noSessions}>${s.work.noSessionsWhy}<//>`]}>${(data) => html`<div class="list">${data.sessions.map((each) => html`<article key=${each.id} class="item"><div class="item-body"><div class="item-meta"><${Badge} tone=${each.is_active ? "good" : ""}>${each.is_active ? s.work.open : s.work.ended}<//>${each.agent && html`<span>${each.agent}</span>`}<${Time} at=${each.created_at} /></div>
+  return html`<div class="grid"><${Card} title=${s.work.sessions} className="span-5" aside=${aside}><${Result} of=${sessions} empty=${[(data) => !sessionsOf(data).length, html`<${Empty} title=${s.work.noSessions}>${s.work.noSessionsWhy}<//>`]}>${(data) => html`<div class="list">${sessionsOf(data).map((each) => html`<article key=${each.id} class="item"><div class="item-body"><div class="item-meta"><${Badge} tone=${isOpen(each) ? "good" : ""}>${isOpen(each) ? s.work.open : s.work.ended}<//>${each.agent && html`<span>${each.agent}</span>`}<${Time} at=${each.created_at} /></div>
       <p><a href=${hrefOf("work", { ...params, session: each.id })} aria-current=${each.id === chosen ? "true" : undefined}><${Text}>${each.name || each.goal || each.id}<//></a></p>${each.goal && each.goal !== each.name && html`<p class="small quiet clamp"><${Text}>${each.goal}<//></p>`}</div></article>`)}</div>`}<//><//>
     <div class="span-7 stack">${chosen && html`<${Session} key=${chosen} id=${chosen} projectId=${projectId} can=${can} />`}</div></div>`;
 }
@@ -51,16 +53,17 @@ function Working({ id, projectId, can }) {
   return html`<${Card} title=${s.work.working} aside=${held.data && s.work.workingOf(held.data.tokens, held.data.max_tokens)}><${Result} of=${held} lines=${3}>${(data) => (data.memories.length ? html`<div class="list">${data.memories.map((each) => html`<${Item} key=${each.id} row=${{ kind: "memory", id: each.id, title: each.title, text: each.content, agent: each.source_agent, created_at: each.created_at }} href=${hrefOf("memory", { id: each.id })} aside=${can("release_memories") && html`<${Button} small onClick=${() => release(each)}>${s.work.release}<//>`} />`)}</div>` : html`<p class="quiet">${s.work.workingEmpty}</p>`)}<//><//>`;
 }
 
-function WorkItems({ projectId, params, change, facets, can }) {
+function WorkItems({ projectId, asOf, params, change, facets, can }) {
   const items = useCall("list_work_items", { project_id: projectId, status: params.status, agent: params.agent, limit: 100 });
   const progress = useCall("progress_summary", { project_id: projectId, agent: params.agent });
   const set = async (item, status) => {
     if (await attempt(() => call("update_work_item", { project_id: projectId, item_id: item.id, status }), s.work.statusSet, () => call("update_work_item", { project_id: projectId, item_id: item.id, status: item.status }).then(reloadAll))) reloadAll();
   };
+  const itemsOf = (data) => data.items.filter((each) => existed(each.created_at, asOf));
   const statuses = Object.entries(s.work.statuses);
   const aside = html`${progress.data && html`<span>${s.work.progress(progress.data.done, progress.data.total)}</span>`}<${Select} aria-label=${s.work.setStatus} value=${params.status || ""} onValue=${(status) => change({ status })} options=${[["", s.all], ...statuses]} />`;
   return html`<div class="stack">${can("create_work_item") && html`<${AddItem} projectId=${projectId} facets=${facets} />`}
-    <${Card} title=${s.work.items} aside=${aside}><${Result} of=${items} empty=${[(data) => !data.items.length, html`<${Empty} title=${s.work.noItems} />`]}>${(data) => html`<div class="table-wrap"><table><tbody>${data.items.map((each) => html`<tr key=${each.id}><td><${Text}>${each.title}<//>${each.blocked_by?.length > 0 && html` <${Badge} tone="warn">${s.work.statuses.blocked}<//>`}${each.description && html`<div class="small quiet clamp"><${Text}>${each.description}<//></div>`}</td><td class="hide-narrow">${each.agent}</td><td class="num hide-narrow">${number(each.priority)}</td>
+    <${Card} title=${s.work.items} aside=${aside}><${Result} of=${items} empty=${[(data) => !itemsOf(data).length, html`<${Empty} title=${s.work.noItems} />`]}>${(data) => html`<div class="table-wrap"><table><tbody>${itemsOf(data).map((each) => html`<tr key=${each.id}><td><${Text}>${each.title}<//>${each.blocked_by?.length > 0 && html` <${Badge} tone="warn">${s.work.statuses.blocked}<//>`}${each.description && html`<div class="small quiet clamp"><${Text}>${each.description}<//></div>`}</td><td class="hide-narrow">${each.agent}</td><td class="num hide-narrow">${number(each.priority)}</td>
       <td class="narrow">${can("update_work_item") ? html`<${Select} aria-label=${`${s.work.setStatus}: ${each.title.slice(0, 80)}`} value=${each.status} onValue=${(status) => set(each, status)} options=${statuses} />` : s.work.statuses[each.status]}</td></tr>`)}</tbody></table></div>`}<//><//></div>`;
 }
 

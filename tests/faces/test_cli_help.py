@@ -32,7 +32,7 @@ OTHER_ID = "01a1e0a2b81f7fc49d0ec9b96de703e9"
 HEAVY = ("numpy", "onnxruntime", "pydantic", "sqlite3", "yaml", "rich", "alma.operations", "alma.core", "alma.model")
 COMMANDS = dict(every_command())
 # What starts a server is tested where servers are; PostgreSQL has a test of its own.
-SERVERS = ("alma serve", "alma mcp", "alma keys", "alma partition")
+SERVERS = ("alma serve", "alma demo", "alma mcp", "alma keys", "alma partition")
 EXAMPLES = sorted(
     {line for path, command in COMMANDS.items() if not path.startswith(SERVERS) for line in examples_of(command)}
 )

@@ -1761,6 +1761,7 @@ export interface Node {
   label: string;
   agent?: string | null;
   type?: string | null;
+  created_at?: string | null;
 }
 
 export interface NodesFound {

@@ -12,6 +12,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from alma.benefit.log import BenefitLog
 from alma.closeable import Closeable
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ValidationError
@@ -114,6 +115,8 @@ class ALMA(Closeable):
         projections: Iterable[Projection] = (),
         relay: RelayOptions | None = None,
         graph: MemoryGraph | None = None,
+        withhold: float = 0.0,
+        withhold_of: Mapping[str, float] | None = None,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -143,6 +146,7 @@ class ALMA(Closeable):
         self._is_borrowed = False
         self.sync = DataSyncManager(storage, projections, relay)
         self.graph = graph
+        self.benefit = BenefitLog(storage, withhold, withhold_of)
 
     @cached_property
     def journal(self) -> Journal:
@@ -288,6 +292,8 @@ class ALMA(Closeable):
             projections=parts.projections,
             relay=parts.relay,
             graph=parts.graph,
+            withhold=parts.withhold,
+            withhold_of=parts.withhold_of,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -374,6 +380,8 @@ class ALMA(Closeable):
             weak=weak,
         )
         found = with_maturity(self.storage, with_sources(with_contradictions(retrieved)))
+        # A session keeps what it was shown, so nothing can be withheld from it later.
+        found = self.benefit.drawn(found, task, agent, self.project_id, withholds=already_shown is None)
         self.ingest.served(found, agent, self.scope(agent))
         if already_shown is not None:
             key = session_key(self.project_id, agent, user_id, already_shown)
@@ -463,11 +471,15 @@ class ALMA(Closeable):
         *,
         embedding: Sequence[float] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        verified_by: str | None = None,
+        retrieval_id: str | None = None,
     ) -> Learned:
         """Store the outcome of a task, and a lesson once the same happened often enough.
 
         `task_type` is the domain that the agent's scope allows or forbids. `embedding` is the vector of the task, if
-        the caller has it. The result is true, and has the outcome's fields.
+        the caller has it. `verified_by` says what verified the outcome: tests, tool, human or self-report; lessons
+        weigh it accordingly. `retrieval_id` is that of the slice that the agent used; where benefit is measured, it is
+        found by agent, task and time without it. The result is true, and has the outcome's fields.
         """
         learned = self.learning.learn(
             Execution(
@@ -482,8 +494,10 @@ class ALMA(Closeable):
                 feedback=feedback,
                 embedding=embedding,
                 metadata=metadata,
+                verified_by=verified_by,
             )
         )
+        learned = self._credited(learned, retrieval_id)
         if _log.isEnabledFor(logging.DEBUG):
             _log.debug(
                 "an outcome was learned",
@@ -495,6 +509,13 @@ class ALMA(Closeable):
                 },
             )
         return learned
+
+    def _credited(self, learned: Learned, retrieval_id: str | None) -> Learned:
+        """What was learned, after its outcome was credited to what the retrieval for it showed and withheld."""
+        if retrieval_id is not None:
+            checked_name("learn", "retrieval_id", retrieval_id)
+        note = self.benefit.credit(learned.outcome, retrieval_id)
+        return learned if note is None else replace(learned, notes=(*learned.notes, note))
 
     @traced("upsert_memory", _id_of_record)
     def add_user_preference(

@@ -1280,6 +1280,10 @@ export interface Learn {
   error_message?: string | null;
   /** What the user said about the result. */
   feedback?: string | null;
+  /** What verified the outcome; lessons weigh it accordingly. */
+  verified_by?: "tests" | "tool" | "human" | "self-report" | null;
+  /** The retrieval_id of the memories that were used, if any. */
+  retrieval_id?: string | null;
 }
 
 export interface LearnedFrom {
@@ -2582,6 +2586,8 @@ export interface Retrieved {
   stable_block?: TextBlock | null;
   /** With already_shown: what the session was not shown yet. */
   task_block?: TextBlock | null;
+  /** For learn, where the benefit of memories is measured. */
+  retrieval_id?: string | null;
   retrieval_time_ms?: number | null;
   /** What was unavailable during retrieval; empty if everything worked. */
   degraded?: string;

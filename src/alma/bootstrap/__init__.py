@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
@@ -80,6 +80,8 @@ class Parts:
     projections: Sequence[Projection] = ()
     relay: RelayOptions | None = None
     graph: MemoryGraph | None = None
+    withhold: float = 0.0
+    withhold_of: Mapping[str, float] = field(default_factory=dict)
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -240,6 +242,8 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         projections=projections,
         relay=RelayOptions(**settings.sync.model_dump()),
         graph=graph,
+        withhold=settings.benefit.withhold,
+        withhold_of=settings.withheld(),
     )
 
 

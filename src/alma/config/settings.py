@@ -147,6 +147,12 @@ SslChoice = Literal["disable", "allow", "prefer", "require", "verify-ca", "verif
 """The TLS mode of PostgreSQL connections, in libpq's words."""
 
 
+class BenefitSettings(_Section):
+    """The measurement of benefit: the share of eligible lessons that a retrieval withholds at random."""
+
+    withhold: Annotated[Number, Field(ge=0, le=0.5)] = 0.0
+
+
 class AgentSettings(_Section):
     """What an agent may learn, and whose lessons it shares."""
 
@@ -156,10 +162,11 @@ class AgentSettings(_Section):
     share_with: list[Name] = Field(default_factory=list)
     inherit_from: list[Name] = Field(default_factory=list)
     min_occurrences_for_heuristic: Annotated[Whole, Field(ge=1)] = 3
+    benefit: BenefitSettings | None = None
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope of this agent."""
-        return MemoryScope(agent_name=agent, **self.model_dump(exclude={"domain"}))
+        return MemoryScope(agent_name=agent, **self.model_dump(exclude={"domain", "benefit"}))
 
 
 class PostgresSettings(_Section):
@@ -357,8 +364,13 @@ class Settings(_Section):
     sync: SyncSettings
     retrieval: RetrievalSettings
     learning: LearningSettings
+    benefit: Annotated[BenefitSettings, BeforeValidator(_section)] = Field(default_factory=BenefitSettings)
     redaction: RedactionSettings
     audit: AuditSettings
+
+    def withheld(self) -> dict[str, float]:
+        """The shares that agents with a setting of their own withhold."""
+        return {name: each.benefit.withhold for name, each in self.agents.items() if each.benefit is not None}
 
     def scopes(self) -> dict[str, MemoryScope]:
         """The scopes of all configured agents."""
@@ -402,6 +414,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "retrieval": RetrievalSettings,
     "scoring_weights": WeightsSettings,
     "learning": LearningSettings,
+    "benefit": BenefitSettings,
     "redaction": RedactionSettings,
     "patterns": PatternSettings,
     "audit": AuditSettings,

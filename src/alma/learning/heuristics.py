@@ -15,6 +15,7 @@ from alma.learning.burst_damping import report_weights
 from alma.model.fields import JsonObject
 from alma.model.learning import (
     EVIDENCE_HALF_LIFE_DAYS,
+    VERIFIED_BY,
     AntiPattern,
     Belief,
     Heuristic,
@@ -23,6 +24,7 @@ from alma.model.learning import (
     anti_pattern_id,
     belief_in,
     kept,
+    verified_weight,
 )
 
 EVIDENCE_READ = 100
@@ -172,7 +174,7 @@ class HeuristicExtractor:
         """The belief from outcomes of one lesson; older ones and repetitions count less."""
         weight = {True: 0.0, False: 0.0}
         for outcome, share in zip(outcomes, report_weights(outcomes), strict=True):
-            counted = share * _probability(outcome)
+            counted = share * _probability(outcome) * verified_weight((outcome.metadata or {}).get(VERIFIED_BY))
             weight[outcome.success] += counted * kept(outcome.timestamp, now, self.half_life_days)
         return Belief(weight[True], weight[False])
 

@@ -24,7 +24,7 @@ from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, current_request
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.learning import Outcome
+from alma.model.learning import VERIFIED_BY, Outcome, checked_verified_by
 from alma.model.scope import MemoryScope, Scope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
@@ -58,6 +58,7 @@ class Execution(NamedTuple):
     feedback: str | None = None
     embedding: Sequence[float] | None = None
     metadata: Mapping[str, Any] | None = None
+    verified_by: str | None = None
 
 
 def _unredacted(outcome: Outcome) -> tuple[Outcome, Sequence[Masked]]:
@@ -199,6 +200,10 @@ def _outcome(execution: Execution, success: bool) -> Outcome:
     strategy, metadata = execution.strategy_used, execution.metadata
     if not isinstance(strategy, str) or not strategy.strip():
         raise ValidationError("learn", "strategy_used", strategy, "must be a text that says what was done")
+    verified_by = checked_verified_by(execution.verified_by)
+    given: Any = dict(metadata) if isinstance(metadata, Mapping) else metadata or {}
+    if verified_by is not None and isinstance(given, dict):
+        given[VERIFIED_BY] = verified_by
     return Outcome(
         agent=execution.agent,
         project_id=execution.project_id,
@@ -209,6 +214,6 @@ def _outcome(execution: Execution, success: bool) -> Outcome:
         duration_ms=execution.duration_ms,
         error_message=execution.error_message,
         user_feedback=execution.feedback,
-        metadata=dict(metadata) if isinstance(metadata, Mapping) else metadata or {},
+        metadata=given,
         embedding=execution.embedding,
     )

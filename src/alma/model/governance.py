@@ -307,3 +307,31 @@ class ServedText(Record):
     fingerprints: str
     served_at: datetime = field(default_factory=now)
     expires_at: datetime
+
+
+@record(
+    "benefit_trial",
+    table="benefit_trials",
+    postgres_table="alma_benefit_trials",
+    audited=False,
+    indexes=(Index("idx_benefit_trials_agent", ("project_id", "agent", "created_at DESC")),),
+)
+class BenefitTrial(Record):
+    """What a retrieval showed and withheld to measure benefit, and what became of the task.
+
+    The id is that of the retrieval. `arms` has for each eligible memory its kind, whether it was shown, and the
+    probability with which it was. `task_terms` are fingerprints of the task's words; the task itself is not stored.
+    `signals` are what was observed of the outcome and not reported.
+    """
+
+    id: Name = field(default_factory=new_id)
+    agent: Name
+    project_id: Name
+    task_terms: Strings = ()
+    arms: JsonObject = field(default_factory=dict)
+    outcome_id: Name | None = None
+    success: bool | None = None
+    verified_by: Label | None = None
+    signals: JsonObject = field(default_factory=dict)
+    created_at: datetime = field(default_factory=now)
+    credited_at: datetime | None = None

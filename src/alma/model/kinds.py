@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from alma.errors import ValidationError
-from alma.model.governance import ApiKey, ArchivedRecord, AuditEvent, KeptAnswer, MergeMark, ServedText, Setting
+from alma.model.governance import (
+    ApiKey,
+    ArchivedRecord,
+    AuditEvent,
+    BenefitTrial,
+    KeptAnswer,
+    MergeMark,
+    ServedText,
+    Setting,
+)
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import (
@@ -56,6 +65,7 @@ KINDS: tuple[type[Record], ...] = (
     ApiKey,
     KeptAnswer,
     FactRelationship,
+    BenefitTrial,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

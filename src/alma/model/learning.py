@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from alma.clock import moment_of, new_id, now
+from alma.errors import ValidationError
 from alma.model.common import Count, Floats, Label, Name, Prose, Share, Strings, Text, Weight
 from alma.model.fields import JsonObject, following
 from alma.model.record import Index, Record, record
@@ -325,3 +326,22 @@ def _beta_quantile(alpha: float, beta: float, probability: float) -> float:
             return x + (wanted / mass - 0.5) * width
         wanted -= mass
     return high
+
+
+VERIFIED_BY = "verified_by"
+"""The key in an outcome's metadata for what verified it."""
+
+VERIFIED_WEIGHTS: dict[str, float] = {"tests": 1.5, "human": 1.5, "tool": 1.25, "self-report": 1.0}
+"""How much an outcome counts by what verified it; one that does not say counts as a self-report."""
+
+
+def checked_verified_by(given: object) -> str | None:
+    """What verified an outcome, if it is known."""
+    if given is None or (isinstance(given, str) and given in VERIFIED_WEIGHTS):
+        return given
+    raise ValidationError("learn", VERIFIED_BY, given, f"must be one of {', '.join(VERIFIED_WEIGHTS)}")
+
+
+def verified_weight(verified_by: object) -> float:
+    """The weight of an outcome that this verified."""
+    return VERIFIED_WEIGHTS.get(verified_by, 1.0) if isinstance(verified_by, str) else 1.0

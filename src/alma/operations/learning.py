@@ -36,6 +36,7 @@ def paged(
     return page, str(page[-1].key) if len(found) > limit else None
 
 
+VerifiedBy = Literal["tests", "tool", "human", "self-report"]
 LearnedKind = Literal["heuristic", "outcome", "domain_knowledge", "anti_pattern"]
 Supersedes = Annotated[
     Sequence[Name], Field(max_length=50, description="Ids of the facts this one supersedes, if known.")
@@ -53,6 +54,8 @@ class Learn(InProject):
     duration_ms: int | None = Field(None, ge=0, le=10**12, description="The duration in milliseconds.")
     error_message: Prose | None = Field(None, description="What went wrong.")
     feedback: Prose | None = Field(None, description="What the user said about the result.")
+    verified_by: VerifiedBy | None = Field(None, description="What verified the outcome; lessons weigh it accordingly.")
+    retrieval_id: Name | None = Field(None, description="The retrieval_id of the memories that were used, if any.")
 
 
 class LearnedFrom(Output):

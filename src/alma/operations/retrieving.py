@@ -95,6 +95,7 @@ class Retrieved(Output):
     task_block: TextBlock | None = Field(
         default=None, description="With already_shown: what the session was not shown yet."
     )
+    retrieval_id: str | None = Field(None, description="For learn, where the benefit of memories is measured.")
     retrieval_time_ms: float | None = None
     degraded: str = Field("", description="What was unavailable during retrieval; empty if everything worked.")
     explanations: Sequence[Explanation] | None = None
@@ -119,6 +120,7 @@ class Retrieved(Output):
             total_items=found.total_items,
             instructions=found.instructions,
             notes={key: each.notes for key, each in found.explanations.items() if each.notes},
+            retrieval_id=found.retrieval_id,
             retrieval_time_ms=found.retrieval_time_ms,
             degraded=found.degraded,
             explanations=found.explain() if request.explain else None,

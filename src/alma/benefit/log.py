@@ -1,0 +1,322 @@
+"""The log of trials: what retrievals show and withhold, and the outcomes that are credited to them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from alma import clock
+from alma.benefit.trials import Arm, Trial, is_withheld
+from alma.errors import NotFoundError, StorageError, ValidationError
+from alma.learning.policy import is_pinned
+from alma.model.common import same_name
+from alma.model.governance import BenefitTrial
+from alma.model.learning import VERIFIED_BY, DomainKnowledge, Heuristic, Outcome, verified_weight
+from alma.model.query import And, Compare, Order, Predicate
+from alma.model.record import Record
+from alma.model.scope import Scope
+from alma.model.slice import Dropped, Explanation, MemorySlice, is_evidence
+from alma.storage.base import StorageBackend, Transaction
+from alma.text.tokens import query_terms
+
+_log = logging.getLogger("alma.benefit")
+
+DEMOTED = "benefit"
+"""The key in the metadata of a memory that was demoted, with the numbers that it was demoted for."""
+
+SIGNAL_WEIGHTS: dict[str, float] = {
+    "test-results": 0.75,
+    "exit-status": 0.5,
+    "correction": 0.5,
+    "handoff": 0.5,
+    "thanks": 0.25,
+    "retry": 0.25,
+}
+"""How much an observed signal counts where nothing was reported."""
+
+SAFETY_DOMAINS = frozenset(("safety", "security"))
+"""Facts and lessons of these domains are never withheld."""
+
+_SAME_TASK = timedelta(hours=1)
+_OUTCOME_COMES = timedelta(hours=24)
+_LEAST_OVERLAP = 0.5
+_RECENT = 200
+_NEWEST = (Order("created_at", "desc"), Order("id", "desc"))
+_WITHHELD = Dropped("benefit", "it was withheld at random, to measure what it changes")
+
+
+class Observed(NamedTuple):
+    """A signal about the outcome of a task, as `observe` stored it."""
+
+    retrieval_id: str
+    signal: str
+    success: float
+    weight: float
+
+
+class BenefitLog:
+    """Withholds lessons at random where that is configured, and credits outcomes to trials."""
+
+    def __init__(self, storage: StorageBackend, withhold: float = 0.0, of: Mapping[str, float] | None = None) -> None:
+        self._storage = storage
+        self._withhold = _share(withhold)
+        self._of = {same_name(agent): _share(share) for agent, share in (of or {}).items()}
+
+    def share(self, agent: str) -> float:
+        """The share of eligible lessons that is withheld from an agent."""
+        return self._of.get(same_name(agent), self._withhold)
+
+    @property
+    def _is_used(self) -> bool:
+        return self._withhold > 0 or any(self._of.values())
+
+    # ------------------------------------------------------------------ before a task
+
+    def drawn(
+        self, found: MemorySlice, task: str, agent: str, project_id: str, *, withholds: bool = True
+    ) -> MemorySlice:
+        """The slice without the lessons that this trial withholds, and with demoted ones as weak."""
+        found = _with_demoted(found)
+        share = self.share(agent) if withholds else 0.0
+        eligible = list(_eligible(found)) if share else []
+        if not eligible:
+            return found
+        try:
+            trial = self._storage.write(lambda tx: _opened(tx, task, agent, project_id, eligible, share))
+        except StorageError as exc:
+            # Without a log nothing may be withheld.
+            _log.warning("nothing is withheld, because the trial was not stored", extra={"error": str(exc)})
+            return found
+        here = {str(each.key) for each in eligible}
+        withheld = {key for key, arm in trial.arms.items() if key in here and not arm["shown"]}
+        return replace(_without(found, withheld), retrieval_id=trial.id)
+
+    # ------------------------------------------------------------------ after a task
+
+    def credit(self, outcome: Outcome, retrieval_id: str | None = None) -> str | None:
+        """Credit an outcome to a trial: the named one, or that of this agent, task and time. Returns a note if the
+        named one cannot take it.
+        """
+        if retrieval_id is None and not self._is_used:
+            return None
+        try:
+            return self._storage.write(lambda tx: _credited(tx, outcome, retrieval_id))
+        except StorageError as exc:
+            _log.warning("an outcome was not credited", extra={"error": str(exc), "outcome_id": outcome.id})
+            return "the outcome was stored, and not credited to what was retrieved, because the store failed"
+
+    def observe(
+        self,
+        signal: str,
+        success: bool,
+        agent: str,
+        project_id: str,
+        *,
+        task: str | None = None,
+        retrieval_id: str | None = None,
+    ) -> Observed:
+        """Store a signal about the outcome of a task beside its trial; it never replaces what was reported."""
+        if signal not in SIGNAL_WEIGHTS:
+            raise ValidationError("observe", "signal", signal, f"must be one of {', '.join(SIGNAL_WEIGHTS)}")
+        if (task is None) == (retrieval_id is None):
+            raise ValidationError("observe", "retrieval_id", retrieval_id, "or task is needed, one of them")
+        weight = SIGNAL_WEIGHTS[signal]
+
+        def observe(tx: Transaction) -> str:
+            scope = Scope(project_id=project_id, agent=agent)
+            trial = _trial(tx, scope, clock.now(), _fingerprints(task or ""), retrieval_id, credited=True)
+            if trial is None:
+                raise NotFoundError("retrieval", retrieval_id or f"for the task {task!r}")
+            seen = {**trial.signals, signal: {"success": success, "at": clock.now().isoformat()}}
+            tx.save(trial.replace(signals=seen))
+            return trial.id
+
+        return Observed(self._storage.write(observe), signal, float(success), weight)
+
+    # ------------------------------------------------------------------ what is known
+
+    def trials(self, scope: Scope, *, signals: bool = False, since: datetime | None = None) -> list[Trial]:
+        """The trials of a scope whose outcome was reported; with `signals`, those with observed outcomes as well."""
+        where: list[Predicate] = [] if since is None else [Compare("created_at", "ge", since)]
+        rows = self._storage.find(BenefitTrial, scope, And(*where))
+        found = [_trial_of(row, signals=signals) for row in rows]
+        return sorted(filter(None, found), key=lambda each: each.at)
+
+    def counts(self, scope: Scope) -> dict[str, int]:
+        """How many trials have which outcome: by what verified it, only observed, or none yet."""
+        counted: dict[str, int] = {}
+        for row in self._storage.find(BenefitTrial, scope):
+            how = row.verified_by or "not stated"
+            name = how if row.success is not None else "observed only" if row.signals else "no outcome yet"
+            counted[name] = counted.get(name, 0) + 1
+        return counted
+
+
+def _share(given: float) -> float:
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 <= given <= 0.5:
+        raise ValidationError("benefit", "withhold", given, "must be a share from 0 to 0.5")
+    return float(given)
+
+
+# ---------------------------------------------------------------------- slices
+
+
+def is_eligible(record: Record) -> bool:
+    """Whether a memory may be withheld: a lesson or a fact that is neither pinned nor about safety."""
+    if not isinstance(record, Heuristic | DomainKnowledge) or is_pinned(record):
+        return False
+    domain = record.domain if isinstance(record, DomainKnowledge) else record.metadata.get("task_type")
+    is_safety = isinstance(domain, str) and domain.strip().lower() in SAFETY_DOMAINS
+    return not is_safety and not record.metadata.get("safety")
+
+
+def _eligible(found: MemorySlice) -> Iterator[Record]:
+    """The lessons that prompts would include, and that may be withheld."""
+    for record in (*found.heuristics, *found.domain_knowledge):
+        if is_eligible(record) and (found.weak or found.strength_of(record) == "strong"):
+            yield record
+
+
+def _without(found: MemorySlice, withheld: Collection[str]) -> MemorySlice:
+    """The slice without these memories, and without the outcomes that would tell the same."""
+    if not withheld:
+        return found
+    rules = [each for each in found.heuristics if each.id in withheld]
+    shown = [each for each in found.heuristics if each.id not in withheld]
+    told = {
+        each.id
+        for each in found.outcomes
+        if any(is_evidence(each, rule) for rule in rules) and not any(is_evidence(each, rule) for rule in shown)
+    }
+    gone, before = {*withheld, *told}, found._why_not
+
+    def why_not(record_id: str) -> Dropped:
+        return _WITHHELD if record_id in gone else before(record_id)
+
+    return replace(
+        found,
+        heuristics=shown,
+        domain_knowledge=[each for each in found.domain_knowledge if each.id not in withheld],
+        outcomes=[each for each in found.outcomes if each.id not in told],
+        explanations={key: each for key, each in found.explanations.items() if each.id not in gone},
+        _why_not=why_not,
+    )
+
+
+def _with_demoted(found: MemorySlice) -> MemorySlice:
+    lessons: tuple[Heuristic | DomainKnowledge, ...] = (*found.heuristics, *found.domain_knowledge)
+    demoted = {each.id: _said(each.metadata[DEMOTED]) for each in lessons if DEMOTED in each.metadata}
+    if not demoted:
+        return found
+
+    def weaker(each: Explanation) -> Explanation:
+        if each.id not in demoted:
+            return each
+        return replace(each, strength="weak", notes=(*each.notes, demoted[each.id]))
+
+    return replace(found, explanations={key: weaker(each) for key, each in found.explanations.items()})
+
+
+def _said(numbers: Any) -> str:
+    known = numbers if isinstance(numbers, Mapping) else {}
+    return f"demoted, because it harms: {known.get('said', 'see its metadata')}"
+
+
+# ---------------------------------------------------------------------- rows
+
+
+def _fingerprints(task: str) -> tuple[str, ...]:
+    """Fingerprints of the words of a task."""
+    words = query_terms(task)
+    return tuple(sorted({blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest() for word in words}))
+
+
+def _opened(tx: Transaction, task: str, agent: str, project_id: str, eligible: list[Any], share: float) -> BenefitTrial:
+    """The trial of this task: a new one, or the one that waits for its outcome, so that repeated retrievals for a task
+    withhold the same.
+    """
+    words, scope = _fingerprints(task), Scope(project_id=project_id, agent=agent)
+    where = Compare("created_at", "ge", clock.now() - _SAME_TASK)
+    recent = tx.find(BenefitTrial, scope, where, _NEWEST, _RECENT)
+    same = (each for each in recent if each.success is None and each.task_terms == words)
+    trial = next(same, None) or BenefitTrial(
+        agent=agent, project_id=project_id, task_terms=words, created_at=clock.now()
+    )
+    arms = dict(trial.arms)
+    for each in eligible:
+        key = str(each.key)
+        if key not in arms:
+            shown = not is_withheld(trial.id, key, share)
+            arms[key] = {"kind": each.spec.kind, "shown": shown, "propensity": 1.0 - share}
+    opened = trial.replace(arms=arms)
+    if opened != trial or not trial.arms:
+        tx.save(opened)
+    return opened
+
+
+def _trial(
+    tx: Transaction,
+    scope: Scope,
+    at: datetime,
+    words: tuple[str, ...],
+    retrieval_id: str | None,
+    *,
+    credited: bool = False,
+) -> BenefitTrial | None:
+    """The named trial, or the one with the most similar task of the last day."""
+    if retrieval_id is not None:
+        return next(iter(tx.lock(BenefitTrial, [retrieval_id], scope)), None)
+    recent = tx.find(BenefitTrial, scope, Compare("created_at", "ge", at - _OUTCOME_COMES), _NEWEST, _RECENT)
+    waiting = [each for each in recent if credited or each.success is None]
+    best = max(waiting, key=lambda each: _overlap(each.task_terms, words), default=None)
+    if best is None or _overlap(best.task_terms, words) < _LEAST_OVERLAP:
+        return None
+    return next(iter(tx.lock(BenefitTrial, [best.id], scope)), None)
+
+
+def _overlap(one: Collection[str], other: Collection[str]) -> float:
+    every = {*one, *other}
+    return len({*one} & {*other}) / len(every) if every else 0.0
+
+
+def _credited(tx: Transaction, outcome: Outcome, retrieval_id: str | None) -> str | None:
+    scope = Scope(project_id=outcome.project_id, agent=outcome.agent)
+    trial = _trial(tx, scope, clock.now(), _fingerprints(outcome.task_description), retrieval_id)
+    if trial is None:
+        if retrieval_id is None:
+            return None
+        return f"nothing was credited, because {outcome.agent} has no retrieval {retrieval_id!r} in this project"
+    verified_by = outcome.metadata.get(VERIFIED_BY)
+    if trial.success is not None and verified_weight(verified_by) <= verified_weight(trial.verified_by):
+        return f"nothing was credited, because the retrieval {trial.id!r} has an outcome already"
+    tx.save(
+        trial.replace(
+            outcome_id=outcome.id,
+            success=outcome.success,
+            verified_by=verified_by if isinstance(verified_by, str) else None,
+            credited_at=clock.now(),
+        )
+    )
+    return None
+
+
+def _trial_of(row: BenefitTrial, *, signals: bool) -> Trial | None:
+    """The trial for the estimates; None without an outcome."""
+    success: float
+    if row.success is not None:
+        success, weight = float(row.success), verified_weight(row.verified_by)
+    elif signals and row.signals:
+        weights = {name: SIGNAL_WEIGHTS.get(name, 0.0) for name in row.signals}
+        weight = max(weights.values())
+        total = sum(weights.values())
+        success = sum(weights[name] * bool(each["success"]) for name, each in row.signals.items()) / (total or 1.0)
+    else:
+        return None
+    arms = {
+        key: Arm(arm["shown"], arm["propensity"], (arm["kind"], f"agent {row.agent}")) for key, arm in row.arms.items()
+    }
+    return Trial(row.created_at, success, arms, weight) if weight else None

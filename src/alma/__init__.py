@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from alma.compat.names import install
 from alma.lazy import loader
 
 if TYPE_CHECKING:
@@ -424,6 +425,8 @@ _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = ["__version__", *_HOME_OF]
 
 __getattr__ = loader(__name__, _HOME_OF)
+
+install()
 
 
 def __dir__() -> list[str]:

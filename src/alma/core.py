@@ -121,6 +121,7 @@ class ALMA(Closeable):
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
         self.learning = checked_part("alma", "learning_protocol", learning_protocol, LearningProtocol, _PROTOCOL)
+        self.learning.join(retrieval_engine.embedder, retrieval_engine.index)
         if scopes:
             self.scopes = {**self.scopes, **scopes}
         self.project_id = checked_name("alma", "project_id", project_id)
@@ -249,11 +250,19 @@ class ALMA(Closeable):
 
     @classmethod
     def from_config(
-        cls, path: str | Path = ".alma/config.yaml", *, redactor: Redactor | None = DEFAULT_REDACTOR
+        cls,
+        path: str | Path = ".alma/config.yaml",
+        *,
+        redactor: Redactor | None = DEFAULT_REDACTOR,
+        config_path: str | Path | None = None,
     ) -> Self:
-        """Open the memory that a configuration file describes; a given redactor replaces the configured one."""
+        """Open the memory that a configuration file describes; a given redactor replaces the configured one.
+
+        `config_path` is the earlier name of the path.
+        """
         from alma.bootstrap import parts_of_file
 
+        path = path if config_path is None else config_path
         return cls._of(parts_of_file(path), redactor)
 
     @classmethod

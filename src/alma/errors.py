@@ -82,7 +82,12 @@ class ValidationError(ALMAError, ValueError):
 
 
 class ScopeViolationError(ValidationError):
-    """A read or write without a scope, or outside of it."""
+    """A read or write without a scope, or outside of it; one sentence alone is the message."""
+
+    def __init__(self, subject: str, field: str | None = None, value: object = None, reason: str | None = None) -> None:
+        super().__init__(subject, field, value, reason or "")
+        if reason is None:
+            self.args = (subject,)
 
 
 class NotFoundError(ALMAError, LookupError):

@@ -75,7 +75,7 @@ def test_a_schema_can_be_made_by_hand(factory: DomainMemoryFactory) -> None:
     factory.register_schema(schema)
     assert factory.get_schema("law") == schema
     assert schema.get_relationship_type("heard_by") is not None
-    assert schema.scope_of("clerk").cannot_learn == ("advice",)
+    assert schema.scope_of("clerk").cannot_learn == ["advice"]
 
 
 @pytest.mark.parametrize(

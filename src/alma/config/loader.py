@@ -19,6 +19,7 @@ from pydantic import ValidationError as InvalidSettings
 from alma.config.secrets import Resolved, Vault, azure_vault, resolve_references
 from alma.config.settings import NOT_SHOWN, Settings, known_keys, secret_keys, section_at
 from alma.errors import ConfigurationError, shown
+from alma.lazy import loader
 from alma.model.common import same_name
 from alma.paths import expand_home
 
@@ -289,3 +290,6 @@ class _OnceEach(yaml.SafeLoader):
                 )
             known.add(name)
         return super().construct_mapping(node, deep)
+
+
+__getattr__ = loader(__name__, {"ConfigLoader": "alma.compat.config"})

@@ -181,6 +181,7 @@ class RunResult:
     feedback: str | None = None
     tools_used: Sequence[str] = ()
     duration_ms: int | None = None
+    reflections: Sequence[str] = ()
     prompt: str = ""
     memories: MemorySlice = field(default_factory=MemorySlice, repr=False)
     learned: Learned | Outcome | None = field(default=None, repr=False)

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
+from importlib import import_module
 from typing import Any, NamedTuple
 
 from alma.embeddings.base import EmbeddingProvider
@@ -13,6 +14,7 @@ from alma.errors import ALMAError, EmbeddingError, ValidationError
 from alma.judge.base import Judge
 from alma.learning.advice import Advisor
 from alma.learning.commit import Commit, Learned, Tools
+from alma.learning.earlier import EarlierLearning
 from alma.learning.forgetting import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.lessons import separate
@@ -42,6 +44,7 @@ Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
 # The last of so many plans answers what it lacks inside the transaction, so that it is always committed.
 _MOST_PLANS = 5
+_EQUIPMENT = ("_embedder", "planner", "_tools", "recommender")
 
 
 class Execution(NamedTuple):
@@ -69,24 +72,28 @@ def _unscreened(outcome: Outcome) -> tuple[Outcome, str | None]:
     return outcome, None
 
 
-class LearningProtocol:
-    """The only way from an outcome to a heuristic or an anti-pattern."""
+class LearningProtocol(EarlierLearning):
+    """The only way from an outcome to a heuristic or an anti-pattern.
+
+    `LearningProtocol(storage, scopes)` takes the provider and the index of the memory that it becomes part of; on its
+    own, those of the default configuration.
+    """
 
     def __init__(
         self,
         storage: StorageBackend,
-        embedder: EmbeddingProvider,
-        index: VectorIndex,
+        embedder: EmbeddingProvider | Mapping[str, MemoryScope] | None = None,
+        index: VectorIndex | None = None,
         scopes: Mapping[str, MemoryScope] | None = None,
         extractor: HeuristicExtractor | None = None,
         most_outcomes: int = MOST_OUTCOMES,
         judge: Judge | None = None,
     ) -> None:
         self.storage = checked_storage("learning protocol", storage)
-        self._embedder = join_space(storage, embedder)
-        if not callable(getattr(index, "search", None)):
-            raise ValidationError("learning protocol", "index", index, "must be a vector index, as engine.index is one")
+        if isinstance(embedder, Mapping):
+            embedder, scopes = None, embedder
         self.validator = ScopeValidator(scopes)
+        self.scopes = self.validator.scopes
         self._audit = AuditTrail(storage, mask=storage.masked)
         if extractor is None:
             extractor = HeuristicExtractor()
@@ -96,19 +103,46 @@ class LearningProtocol:
         self.clean: Cleaner = _unredacted
         self.screen: Screen = _unscreened
         self.strategies = StrategyComparer(judge)
-        self.planner = Planner(storage, index, self.strategies, self.vector_of)
-        self._tools = Tools(self.planner, self.strategies, self.extractor, self.vector_of)
         self._trigger = ForgettingTrigger(storage, Archive(storage), most_outcomes)
-        advisor = Advisor(storage, index)
+        if embedder is not None:
+            self._equip(embedder, index)
+
+    def join(self, embedder: EmbeddingProvider, index: VectorIndex) -> None:
+        """Use the provider and the index of a memory, unless it was made with its own."""
+        if "planner" not in vars(self):
+            self._equip(embedder, index)
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached while there is no provider: a protocol made without one, which no memory has joined.
+        if name not in _EQUIPMENT:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        bootstrap = import_module("alma.bootstrap")
+        self._equip(bootstrap.create_embedder("local"), bootstrap.open_vector_index(self.storage))
+        return getattr(self, name)
+
+    def _equip(self, embedder: EmbeddingProvider, index: VectorIndex | None) -> None:
+        self._embedder = join_space(self.storage, embedder)
+        if index is None or not callable(getattr(index, "search", None)):
+            raise ValidationError("learning protocol", "index", index, "must be a vector index, as engine.index is one")
+        self.planner = Planner(self.storage, index, self.strategies, self.vector_of)
+        self._tools = Tools(self.planner, self.strategies, self.extractor, self.vector_of)
         self.recommender = Recommender(
-            storage, self.strategies, self.extractor, advisor=advisor, vector_of=self.vector_of
+            self.storage,
+            self.strategies,
+            self.extractor,
+            advisor=Advisor(self.storage, index),
+            vector_of=self.vector_of,
         )
 
-    def learn(self, execution: Execution) -> Learned:
-        """Record what happened and, when there is enough evidence, what it teaches.
+    def learn(self, execution: Execution | str | None = None, *fields: Any, **named: Any) -> Learned:
+        """Learn from an `Execution`, or from its fields as arguments.
+
+        Record what happened and, when there is enough evidence, what it teaches.
 
         Parse, VALIDATE, embed and plan outside of the transaction; CHECK, COMPARE and COMMIT inside; then TRIGGER.
         """
+        if not isinstance(execution, Execution):
+            execution = Execution(*(() if execution is None else (execution,)), *fields, **named)
         success = parsed_outcome(execution.outcome)
         text = f"{execution.task} {execution.strategy_used}"
         scope = self.require(execution.agent, execution.task_type, text)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Mapping
 from enum import Enum
 from functools import lru_cache
 from numbers import Real
 
 from alma.errors import ScopeViolationError, ValidationError
+from alma.learning.scope_reports import ScopeReports
+from alma.learning.scope_reports import TaskTypeValidator as TaskTypeValidator
+from alma.learning.scope_reports import ValidationReport as ValidationReport
+from alma.learning.scope_reports import ValidationResult as ValidationResult
+from alma.learning.scope_reports import validate_learning_request as validate_learning_request
 from alma.model.common import checked_part, checked_prose, same_name
 from alma.model.scope import MemoryScope
 from alma.redaction.redactor import redact_text
@@ -106,11 +112,22 @@ def _read(text: str) -> bool | None:
     return verdicts.pop() if len(verdicts) == 1 else None
 
 
-class ScopeValidator:
-    """Checks whether an agent may learn something; without any scopes, every agent may learn everything."""
+class ScopeValidator(ScopeReports):
+    """Checks whether an agent may learn something; without any scopes, every agent may learn everything.
 
-    def __init__(self, scopes: Mapping[str, MemoryScope] | None = None) -> None:
+    `validate` and the other reports only tell; `strict_mode` and `allow_unknown_agents` are theirs.
+    """
+
+    def __init__(
+        self,
+        scopes: Mapping[str, MemoryScope] | None = None,
+        strict_mode: bool = True,
+        allow_unknown_agents: bool = False,
+    ) -> None:
         self.scopes = _checked_scopes(scopes or {})
+        self.strict_mode = strict_mode
+        self.allow_unknown_agents = allow_unknown_agents
+        self._counts = Counter()
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope of an agent; an unlimited one without any scopes, otherwise an error."""

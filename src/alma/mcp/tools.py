@@ -11,6 +11,7 @@ from typing import Any
 from mcp_types import Tool, ToolAnnotations
 
 from alma.errors import ConfigurationError, NotFoundError
+from alma.lazy import loader
 from alma.mcp.continuation import CONTINUATION, CONTINUE
 from alma.mcp.daily import DAILY, DailyTool
 from alma.model.fields import JsonObject
@@ -181,3 +182,8 @@ def _without_null(schema: JsonObject) -> JsonObject:
     left = [choice for choice in choices if choice != {"type": "null"}]
     rest = {word: value for word, value in schema.items() if word not in ("anyOf", "default")}
     return {**left[0], **rest} if len(left) == 1 else {"anyOf": left, **rest}
+
+
+# The tools as functions that take the memory first, as in alma-memory.
+_FUNCTIONS = ("retrieve", "learn", "add_preference", "add_knowledge", "forget", "stats", "health", "consolidate")
+__getattr__ = loader(__name__, {f"{PREFIX}{name}": "alma.compat.tools" for name in _FUNCTIONS})

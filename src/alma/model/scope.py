@@ -107,7 +107,7 @@ class MemoryScope:
             values = getattr(self, name)
             if isinstance(values, str) or not isinstance(values, Iterable):
                 raise ValidationError("scope", name, values, "must be a list of names")
-            object.__setattr__(self, name, tuple(checked_name("scope", name, value) for value in values))
+            object.__setattr__(self, name, [checked_name("scope", name, value) for value in values])
         least = self.min_occurrences_for_heuristic
         if isinstance(least, bool) or not isinstance(least, int) or least < 1:
             raise ValidationError(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 from alma.clock import new_id, now
 from alma.errors import ValidationError
 from alma.model.common import Count, Label, Name, Path, Prose, Share, Strings, Text
+from alma.model.drafts import Draft, HandoffSteps, SessionNotes, WorkSteps
 from alma.model.fields import JsonObject, Range
 from alma.model.record import Index, OnDelete, Record, Reference, Unique, record
 
@@ -85,7 +86,7 @@ class Project(Record):
     ),
     references=(Reference("parent_session_id", "session", OnDelete.CLEAR),),
 )
-class Session(Record):
+class Session(SessionNotes, Record):
     """A period of work or conversation."""
 
     id: Name = field(default_factory=new_id)
@@ -200,7 +201,7 @@ _OUTCOME_WORDS: dict[str, set[str]] = {
     table="session_handoffs",
     indexes=(Index("idx_session_handoffs_project_agent", ("project_id", "agent", "created_at DESC")),),
 )
-class SessionHandoff(Record):
+class SessionHandoff(HandoffSteps, Record):
     """The handoff of one session to the next."""
 
     id: Name = field(default_factory=new_id)
@@ -239,7 +240,7 @@ class WorkItemStatus(StrEnum):
     table="work_items",
     indexes=(Index("idx_work_items_project_status", ("project_id", "status", "priority DESC")),),
 )
-class WorkItem(Record):
+class WorkItem(WorkSteps, Record):
     """A work item: a task, its status and its dependencies."""
 
     id: Name = field(default_factory=new_id)
@@ -313,3 +314,14 @@ class AgentState(Record):
     created_at: datetime = field(default_factory=now)
     updated_at: datetime = field(default_factory=now)
     expires_at: datetime | None = None
+
+
+class WorkItemDraft(Draft, WorkItem):
+    """A work item that a program changes step by step."""
+
+
+class HandoffDraft(Draft, SessionHandoff):
+    """A handoff that a program changes step by step."""
+
+    session_start: Any = None
+    session_end: Any = None

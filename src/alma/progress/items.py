@@ -290,6 +290,10 @@ def begun(open_items: Sequence[WorkItem], strategy: Strategy, agent: str | None)
     return sorted(mine, key=_key(strategy, open_items))
 
 
+_FEW_WORDS = 20
+"""Of two efforts that are alike, the one that is described in far fewer characters goes first."""
+
+
 def effort_minutes(item: WorkItem) -> int:
     """The effort of an item: its estimate, or a guess that ranks after small estimates."""
     if item.estimate_minutes is not None:
@@ -305,7 +309,7 @@ def _key(strategy: Strategy, open_items: Iterable[WorkItem]) -> Key:
         case Strategy.PRIORITY:
             return _importance
         case Strategy.QUICK_WIN:
-            return lambda item: (effort_minutes(item), *_importance(item))
+            return lambda item: (effort_minutes(item), len(item.description) // _FEW_WORDS, *_importance(item))
         case Strategy.BLOCKED_UNBLOCK:
             by_id = {item.id: item for item in open_items}
             return lambda item: (-len(_waiting_for(item, by_id)), *_importance(item))

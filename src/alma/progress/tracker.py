@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from alma.arguments import earlier
 from alma.bootstrap.stores import StoreUser
 from alma.clock import new_id
 from alma.errors import ValidationError
@@ -20,6 +21,7 @@ from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
 from alma.progress import items
+from alma.progress.earlier import EarlierCalls, EarlierSummary, earlier_arguments
 from alma.progress.items import BLOCKED_REASON, OPEN, Strategy, begun, is_for, ranked
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ _EDITABLE = (
 _MAX_RECENT = 5
 
 
-class ProgressTracker(StoreUser):
+class ProgressTracker(EarlierCalls, StoreUser):
     """The work items of a project; without a store, in memory only."""
 
     def __init__(
@@ -101,8 +103,9 @@ class ProgressTracker(StoreUser):
         status: WorkItemStatus | str | Sequence[WorkItemStatus | str] | None = None,
         agent: str | None = None,
         parent_id: str | None = None,
+        item_type: str | None = None,
     ) -> list[WorkItem]:
-        """The items of the project, filtered by status, agent or parent, oldest first."""
+        """The items of the project, filtered by status, agent, parent or type, oldest first."""
         where: list[Predicate] = []
         if status is not None:
             wanted = status if isinstance(status, Sequence) and not isinstance(status, str) else [status]
@@ -111,6 +114,8 @@ class ProgressTracker(StoreUser):
             where.append(In("agent", spellings(checked_name("work_item", "agent", agent))))
         if parent_id is not None:
             where.append(Compare("parent_id", "eq", parent_id))
+        if item_type is not None:
+            where.append(Compare("item_type", "eq", item_type))
         return self._storage.find(WorkItem, self._scope, And(*where), (Order("created_at"),))
 
     def update_item(self, item_id: str, by: Attribution = ANONYMOUS, **fields: Any) -> WorkItem:
@@ -126,13 +131,19 @@ class ProgressTracker(StoreUser):
         return self._storage.write(update, by)
 
     def update_status(
-        self, item_id: str, status: WorkItemStatus | str, note: str | None = None, by: Attribution = ANONYMOUS
+        self,
+        item_id: str,
+        status: WorkItemStatus | str,
+        note: str | None = None,
+        by: Attribution = ANONYMOUS,
+        notes: str | None = None,
     ) -> WorkItem:
         """Set the status: pending, in_progress, blocked, review, done or failed.
 
         A done item no longer blocks others; a reopened one blocks them again. For "blocked", the note says what the
-        item waits for.
+        item waits for. `notes` is the earlier name of the note.
         """
+        note = notes if note is None else note
         wanted = items.parsed_status(status)
         return self._storage.write(
             lambda tx: items.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
@@ -265,8 +276,9 @@ class ProgressTracker(StoreUser):
         return self._storage.find(ProgressLog, self._scope, where, (Order("created_at", "desc"),), limit)
 
 
+@earlier(earlier_arguments)
 @dataclass(frozen=True, slots=True)
-class ProgressSummary:
+class ProgressSummary(EarlierSummary):
     """How far a project, or one agent in it, is."""
 
     project_id: str
@@ -275,9 +287,9 @@ class ProgressSummary:
     pending: int
     in_progress: int
     blocked: int
-    review: int
     done: int
     failed: int
+    review: int = 0
     current_focus: tuple[WorkItem, ...] = ()
     next_suggested: WorkItem | None = None
     stuck: tuple[WorkItem, ...] = ()

@@ -16,6 +16,8 @@ _HOME_OF = {
     "ScoringWeights": "alma.retrieval.scoring",
     "MemoryWriter": "alma.retrieval.writing",
     # The import path of caches and embedders in alma-memory.
+    **dict.fromkeys(("CacheEntry", "CacheStats", "PerformanceMetrics"), "alma.compat.cache"),
+    **dict.fromkeys(("MemoryScorer", "ScoredItem", "compute_composite_score"), "alma.compat.scoring"),
     "CacheBackend": "alma.cache",
     "NullCache": "alma.cache",
     "RedisCache": "alma.cache",

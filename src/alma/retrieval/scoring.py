@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any
 
+from alma.arguments import earlier
 from alma.errors import ValidationError
+from alma.lazy import loader
 from alma.model.learning import (
     EVIDENCE_HALF_LIFE_DAYS,
     AntiPattern,
@@ -40,6 +42,20 @@ UNKNOWN = 0.5
 """The value of a factor that a kind does not have."""
 
 
+def _of_four(given: dict[str, Any]) -> dict[str, Any]:
+    """Weights in the form of alma-memory, with `success_rate`: the four are scaled so that they add up to 1."""
+    if "success_rate" not in given:
+        return given
+    four = {"similarity": 0.4, "recency": 0.3, "confidence": 0.1, **given}
+    four["success"] = four.pop("success_rate")
+    total = sum(four.values())
+    return {name: value / total for name, value in four.items()} if abs(total - 1) > _NEARLY else four
+
+
+_NEARLY = 0.01
+
+
+@earlier(_of_four)
 @dataclass(frozen=True, slots=True)
 class ScoringWeights:
     """How much each factor counts; each is a number of at least 0, and they need not add up to 1."""
@@ -49,6 +65,11 @@ class ScoringWeights:
     success: float = 0.2
     confidence: float = 0.1
     importance: float = 0.0
+
+    @property
+    def success_rate(self) -> float:
+        """The earlier name of `success`."""
+        return self.success
 
     def __post_init__(self) -> None:
         for item in fields(self):
@@ -195,3 +216,7 @@ def evidence_factors(record: Any, now: datetime, half_life_days: float) -> tuple
             return UNKNOWN, UNKNOWN, record.importance_score
         case _:
             return UNKNOWN, UNKNOWN, UNKNOWN
+
+
+_FROM_BEFORE = ("MemoryScorer", "ScoredItem", "compute_composite_score")
+__getattr__ = loader(__name__, dict.fromkeys(_FROM_BEFORE, "alma.compat.scoring"))

@@ -351,6 +351,5 @@ def _limits(scope: MemoryScope | None) -> tuple[str, ...]:
     return (f"Do not learn about {_joined_names(scope.cannot_learn)}",)
 
 
-def _joined_names(names: object) -> str:
-    assert isinstance(names, tuple)
+def _joined_names(names: Iterable[str]) -> str:
     return ", ".join(names)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+import logging
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alma.bootstrap.stores import StoreUser
 from alma.clock import new_id, now
@@ -14,6 +16,7 @@ from alma.memory.sessions import Sessions, created, end_session, locked, open_se
 from alma.memory.updates import Screen, merged, screened, without_secrets
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name, spellings
+from alma.model.drafts import section
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
 from alma.model.query import Compare, In, Order
@@ -21,14 +24,15 @@ from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
 
 if TYPE_CHECKING:
+    from alma.progress.tracker import ProgressSummary, ProgressTracker
     from alma.storage.base import StorageBackend, Transaction
 
 
 DEFAULT_PROMPT_TOKENS = 800
 
 
-@dataclass(frozen=True, slots=True)
 class _SessionView:
+    __slots__ = ()
     session: Session
 
     @property
@@ -48,6 +52,7 @@ class _SessionView:
 class PreviousSession(_SessionView):
     """A past session and its handoff, if there is one."""
 
+    session: Session
     handoff: SessionHandoff | None
 
     @property
@@ -76,13 +81,27 @@ class PreviousSession(_SessionView):
         return self.notes.last_outcome
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SessionContext(_SessionView):
-    """What a session starts with."""
+    """What a session starts with; the fields after `open_sessions` are filled in by enrichers."""
 
+    session: Session
     previous_handoff: SessionHandoff | None = None
     open_sessions: tuple[PreviousSession, ...] = ()
     """Open sessions of the agent, which are still running elsewhere or were interrupted."""
+    progress: ProgressSummary | None = None
+    recent_outcomes: list[Any] = field(default_factory=list)
+    relevant_heuristics: list[Any] = field(default_factory=list)
+    codebase_state: dict[str, Any] | None = None
+    environment_state: dict[str, Any] | None = None
+    suggested_focus: Any = None
+    rules_of_engagement: list[str] = field(default_factory=list)
+    created_at: datetime = field(default_factory=now)
+
+    @classmethod
+    def create(cls, project_id: str, agent: str, session_id: str | None = None, **fields: Any) -> SessionContext:
+        """The context of a session that is not stored."""
+        return cls(Session(id=session_id or new_id(), project_id=project_id, agent=agent), **fields)
 
     @property
     def project_id(self) -> str | None:
@@ -97,6 +116,24 @@ class SessionContext(_SessionView):
         goal = Topic.of("Goal", "", [self.goal or ""])
         handoff = () if self.previous_handoff is None else handoff_topics(self.previous_handoff)
         return briefing([goal, *handoff, open_topic(self.open_sessions)], max_tokens)
+
+    def format_orientation(self) -> str:
+        """The context as a text with headings, whatever its length."""
+        lines = ["# Session Orientation", f"Project: {self.project_id}", f"Agent: {self.agent}"]
+        lines.append(f"Session: {self.session_id}")
+        previous = self.previous_handoff
+        if previous is not None:
+            lines += ["", "## Previous Session", f"Outcome: {previous.last_outcome or 'unknown'}"]
+            lines += [f"Last Action: {previous.last_action}", f"Goal: {previous.current_goal or previous.goal or ''}"]
+            lines += section("Next Steps from Last Session", previous.next_steps[:3])
+            lines += section("Outstanding Blockers", previous.blockers, "##")
+        lines += [] if self.progress is None else ["", "## Progress", self.progress.format_summary()]
+        focus = getattr(self.suggested_focus, "title", self.suggested_focus)
+        lines += section("Suggested Focus", [focus] if focus else [], "##")
+        lines += section(
+            "Codebase State", [f"{name}: {value}" for name, value in (self.codebase_state or {}).items()], "##"
+        )
+        return "\n".join([*lines, *section("Rules of Engagement", self.rules_of_engagement, "##")])
 
 
 def open_topic(sessions: Sequence[PreviousSession]) -> Topic:
@@ -134,6 +171,8 @@ def handoff_topics(handoff: SessionHandoff) -> list[Topic]:
     ]
 
 
+_log = logging.getLogger("alma.session")
+Enricher = Callable[[SessionContext], SessionContext]
 QUICK_RELOAD_TOKENS = 400
 _OPEN_SHOWN = 5
 
@@ -153,12 +192,17 @@ class SessionManager(StoreUser):
         *,
         any_case: bool = True,
         user_id: str | None = None,
+        progress_tracker: ProgressTracker | None = None,
+        max_handoffs: int = 50,
     ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
         super().__init__(storage)
         self._screen = screen
         self._any_case = any_case
         self._user_id = user_id
+        self.progress_tracker = progress_tracker
+        self.max_handoffs = max_handoffs
+        self._enrichers: list[Enricher] = []
         self._sessions = Sessions(self._storage, screen=screen)
         self._handoffs = Handoffs(self._storage)
 
@@ -198,7 +242,56 @@ class SessionManager(StoreUser):
         started = self._storage.write(lambda tx: created(tx, self._screen(session)), by)
         with self._storage.snapshot():
             others = self._open(agent, but=started.id)
-            return SessionContext(started, self.get_latest_handoff(agent), tuple(others))
+            context = SessionContext(started, self.get_latest_handoff(agent), tuple(others))
+        return self._enriched(context)
+
+    def register_enricher(self, enricher: Enricher) -> None:
+        """Add a function that completes the context of each session that starts; its errors are logged."""
+        self._enrichers.append(enricher)
+
+    def _enriched(self, context: SessionContext) -> SessionContext:
+        if self.progress_tracker is not None:
+            context.progress = self.progress_tracker.get_progress_summary(context.agent)
+        for enricher in self._enrichers:
+            try:
+                context = enricher(context)
+            except Exception as exc:  # noqa: BLE001 - the session starts without what this one adds
+                _log.warning("an enricher of session contexts failed", extra={"error": str(exc)})
+        return context
+
+    def get_active_handoff(self, agent: str, session_id: str) -> SessionHandoff | None:
+        """What the open session would hand over now, with the blockers of the last one while it notes none itself."""
+        session = self._sessions.get(session_id, self._scope_of(agent))
+        if session is None or not session.is_active:
+            return None
+        handoff, previous = Notes.of(session).handoff(session, now()), self.get_latest_handoff(agent)
+        return handoff if previous is None or handoff.blockers else handoff.replace(blockers=previous.blockers)
+
+    def get_all_agents(self) -> list[str]:
+        """The agents that left a handoff in this project."""
+        scope = Scope(project_id=self.project_id, user_id=self._user_id)
+        return list(dict.fromkeys(handoff.agent for handoff in self._handoffs.find(scope)))
+
+    def get_agent_stats(self, agent: str) -> dict[str, Any]:
+        """How many sessions an agent ended, how many with success, how long they took, and what was in the way."""
+        handoffs = self._handoffs.find(self._scope_of(agent))
+        took = [handoff.duration_ms for handoff in handoffs if handoff.duration_ms]
+        well = sum(1 for handoff in handoffs if handoff.last_outcome == SessionOutcome.SUCCESS)
+        met = Counter(blocker for handoff in handoffs for blocker in handoff.blockers)
+        return {
+            "agent": agent,
+            "total_sessions": len(handoffs),
+            "success_rate": well / len(handoffs) if handoffs else 0.0,
+            "avg_duration_ms": sum(took) / len(took) if took else 0,
+            "common_blockers": [blocker for blocker, _ in met.most_common(5)],
+        }
+
+    def clear_history(self, agent: str | None = None) -> int:
+        """Delete the handoffs of an agent, or of all agents of the project; returns how many there were."""
+        scope = Scope(project_id=self.project_id) if agent is None else self._scope_of(agent)
+        ids = [handoff.id for handoff in self._handoffs.find(scope)]
+        self._storage.write(lambda tx: tx.delete(SessionHandoff, ids, scope), Attribution(agent=agent))
+        return len(ids)
 
     def update_session(
         self,
@@ -216,8 +309,15 @@ class SessionManager(StoreUser):
         risk_flag: str | None = None,
         test_status: JsonObject | None = None,
         confidence: float | None = None,
+        test_result: JsonObject | None = None,
+        risk: str | None = None,
     ) -> Session:
-        """Note progress, decisions and blockers for the handoff; the notes survive an interrupted session."""
+        """Note progress, decisions and blockers for the handoff; the notes survive an interrupted session.
+
+        `test_result` and `risk` are earlier names of `test_status` and `risk_flag`.
+        """
+        test_status = test_result if test_status is None else test_status
+        risk_flag = risk if risk_flag is None else risk_flag
 
         def update(tx: Transaction) -> Session:
             session = open_session(tx, session_id, self._scope_of(agent))
@@ -326,7 +426,8 @@ class SessionManager(StoreUser):
             begun = [session for session in self._open(agent) if session.notes != Notes()]
         if handoff is None and not begun:
             return briefing([Topic("Where The Last Session Stopped", (Line("There was none before."),))], max_tokens)
-        stopped = [] if handoff is None else handoff_topics(handoff)
+        by = Topic("Session Handoff", (Line("Agent", agent),))
+        stopped = [] if handoff is None else [by, *handoff_topics(handoff)]
         return briefing([*stopped, open_topic(begun)], max_tokens)
 
     def _open(self, agent: str, but: str | None = None) -> list[PreviousSession]:

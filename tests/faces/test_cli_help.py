@@ -158,7 +158,7 @@ def _processor_seconds(*arguments: str) -> float:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("alma re", {"recommend", "remember", "retrieve", "restore", "reembed", "relations"}),
+        ("alma re", {"recommend", "remember", "retrieve", "restore", "reembed", "relations", "review"}),
         ("alma migrate ", {"status", "up"}),
         ("alma sessions li", {"list"}),
         ("alma retrieve task --ex", {"--explain"}),

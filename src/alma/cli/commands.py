@@ -62,6 +62,8 @@ _NOUNS = {
     "graph": ("to", "graph"),
     "patterns": ("patterns",),
     "history": ("version", "versions"),
+    "backups": ("backup", "backups"),
+    "webhooks": ("webhook", "webhooks"),
     "sync": ("sync",),
 }
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from alma.clock import now
-from alma.errors import ConfigurationError, NotFoundError
+from alma.errors import ConfigurationError
 from alma.model.memory import Memory
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Name, Operation, Output, Prose, Text, operation
@@ -46,7 +46,7 @@ def _folder(caller: Caller) -> Path:
     return (Path(_HERE) if path is None else Path(path).resolve().parent) / _FOLDER
 
 
-@operation("store", Right.ADMIN, takes_long=True, example={})
+@operation("backups", Right.ADMIN, takes_long=True, example={})
 def create_backup(caller: Caller, request: BackUp) -> BackupShown:
     """Write a consistent backup beside the store, while it is in use."""
     caller.require_unlimited("a backup")
@@ -63,7 +63,7 @@ def create_backup(caller: Caller, request: BackUp) -> BackupShown:
     return _shown(caller, made.path)
 
 
-@operation("store", Right.ADMIN, idempotent=True, example={})
+@operation("backups", Right.ADMIN, idempotent=True, example={})
 def list_backups(caller: Caller, request: BackUp) -> BackupList:
     """List the backups beside the store, newest first."""
     caller.require_unlimited("the list of backups")
@@ -112,7 +112,7 @@ class LinesImported(Output):
 
 
 @operation(
-    "store", Right.WRITE, takes_long=True, idempotent=True, example={"lines": [{"content": "We chose PostgreSQL."}]}
+    "memories", Right.WRITE, takes_long=True, idempotent=True, example={"lines": [{"content": "We chose PostgreSQL."}]}
 )
 def import_lines(caller: Caller, request: ImportLines) -> LinesImported:
     """Import texts as memories: redacted, screened and deduplicated as every other text; safe to repeat."""
@@ -164,7 +164,7 @@ class WebhookList(Output):
 _WEBHOOK = "webhook."
 
 
-@operation("store", Right.ADMIN, idempotent=True, example={})
+@operation("webhooks", Right.ADMIN, idempotent=True, example={})
 def list_webhooks(caller: Caller, request: ListWebhooks) -> WebhookList:
     """List the webhooks whose events wait in the store, and how many wait for each."""
     caller.require_unlimited("the list of webhooks")
@@ -190,17 +190,14 @@ class RetryWebhook(Input):
 
 
 class WebhookRetried(Output):
-    retried: int
+    retried: int = Field(description="How many; 0 as well if no webhook has this name.")
 
 
-@operation("store", Right.ADMIN, idempotent=True, example={"name": "deploys"})
+@operation("webhooks", Right.ADMIN, idempotent=True, example={"name": "deploys"})
 def retry_webhook(caller: Caller, request: RetryWebhook) -> WebhookRetried:
     """Deliver the changes again that the receiver of a webhook refused too often."""
     caller.require_unlimited("a webhook")
-    name = f"{_WEBHOOK}{request.name}"
-    if name not in caller.store.storage.projections():
-        raise NotFoundError("webhook", request.name)
-    return WebhookRetried(retried=caller.store.storage.unpark(name))
+    return WebhookRetried(retried=caller.store.storage.unpark(f"{_WEBHOOK}{request.name}"))
 
 
 STORE: tuple[Operation[Any, Any], ...] = (create_backup, list_backups, import_lines, list_webhooks, retry_webhook)

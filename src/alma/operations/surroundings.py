@@ -23,6 +23,7 @@ from alma.operations.places import place_of, places
 from alma.operations.rows import row_of
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
+_OTHER = "01a1e0a2b81f7fc49d0ec9b96de703e9"
 _EVERYWHERE = Scope.everywhere()
 _LONGEST = 160
 _MOST_STEPS = 6
@@ -103,9 +104,7 @@ class Connection(Output):
     edges: Sequence[Edge] = ()
 
 
-@operation(
-    "graph", Right.READ, example={"from_kind": "memory", "from_id": _ID, "to_kind": "entity", "to_id": "postgresql"}
-)
+@operation("graph", Right.READ, example={"from_kind": "memory", "from_id": _ID, "to_kind": "memory", "to_id": _OTHER})
 def find_connection(caller: Caller, request: Connect) -> Connection:
     """Find a shortest path between two memories, lessons, patterns or entities, over connections of every kind."""
     walker = _Walker(caller, request.project_id, request.user_id, 100)

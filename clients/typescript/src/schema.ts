@@ -3225,6 +3225,7 @@ export interface WebhookList {
 }
 
 export interface WebhookRetried {
+  /** How many; 0 as well if no webhook has this name. */
   retried: number;
 }
 

@@ -285,7 +285,7 @@ def test_the_page_for_people_loads_nothing_from_elsewhere(local: httpx.Client) -
 
 def test_health_readiness_and_metrics_answer(local: httpx.Client) -> None:
     assert local.get("/health").json()["status"] == "ok"
-    assert local.get("/ready").json() == {"status": "ready"}
+    assert local.get("/ready").json() == {"status": "ready", "engines": []}
     local.get("/v1/memories/unknown")
     text = local.get("/metrics").text
     assert 'alma_requests_total{method="GET",route="/v1/memories/{memory_id}",status="404"}' in text

@@ -29,7 +29,7 @@ from alma.model.query import And, Compare, In, Order, matches
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.operations.access import ANYONE, Caller, Right
-from alma.rest.middleware import Metrics
+from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
 from alma.rest.responses import ArgumentError, HttpError
 from alma.storage.base import StorageBackend, Transaction

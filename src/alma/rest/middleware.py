@@ -8,13 +8,10 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Sequence
 from functools import partial
 from urllib.parse import urlsplit
 
 import anyio.to_thread
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
-from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -23,73 +20,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from alma.access import ApiKeys
 from alma.clock import new_id
 from alma.operations.access import OWNER, Grant
+from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
 from alma.rest.responses import HttpError, error_of, error_response
 from alma.serving.connections import address_of
 from alma.serving.limits import WRONG_KEYS_AT_ONCE, WRONG_KEYS_PER_SECOND, RateLimit
-from alma.sync.results import EngineStatus
 from alma.web import PREFIX
-
-MEDIA_TYPE = CONTENT_TYPE_LATEST
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-
-
-_ENGINE_GAUGES = {
-    "lag_seconds": "Age of the oldest change that has not reached an engine.",
-    "pending": "Changes that have not reached an engine.",
-    "parked": "Records that failed too often and wait for alma sync retry-parked.",
-    "verified_timestamp_seconds": "Time of the last verification of an engine.",
-    "issues": "Issues that the last verification of an engine found.",
-}
-
-
-class Metrics:
-    """The metrics of one service; labels are routes, never values from a request."""
-
-    def __init__(self) -> None:
-        self._registry = CollectorRegistry()
-        ProcessCollector(registry=self._registry)
-        on = self._registry
-        self.count = 0
-        self._requests = Counter(
-            "alma_requests_total", "Requests answered.", ("method", "route", "status"), registry=on
-        )
-        self._seconds = Histogram(
-            "alma_request_seconds", "Request duration.", ("method", "route"), buckets=_SECONDS, registry=on
-        )
-        self._errors = Counter("alma_errors_total", "Error responses by code.", ("code",), registry=on)
-        self.running = Gauge("alma_requests_running", "Requests in progress.", registry=on)
-        self.streams = Gauge("alma_event_streams", "Open event streams.", registry=on)
-        self._engines = {
-            name: Gauge(f"alma_sync_{name}", said, ("engine",), registry=on) for name, said in _ENGINE_GAUGES.items()
-        }
-
-    def answered(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count a response."""
-        self.count += 1
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
-
-    def failed(self, code: str) -> None:
-        """Count an error response by its code."""
-        self._errors.labels(code).inc()
-
-    def engines(self, found: Sequence[EngineStatus]) -> None:
-        """Set the gauges of the engines beside the store."""
-        for gauge in self._engines.values():
-            gauge.clear()
-        for each in found:
-            self._engines["lag_seconds"].labels(each.engine).set(each.lag_seconds)
-            self._engines["pending"].labels(each.engine).set(each.pending)
-            self._engines["parked"].labels(each.engine).set(each.parked)
-            if each.verified is not None:
-                self._engines["verified_timestamp_seconds"].labels(each.engine).set(each.verified.at.timestamp())
-                self._engines["issues"].labels(each.engine).set(each.verified.issues)
-
-    def text(self) -> bytes:
-        """All metrics in the Prometheus text format."""
-        return generate_latest(self._registry)
-
 
 _log = logging.getLogger("alma.rest")
 

@@ -28,7 +28,8 @@ from alma.operations.base import to_json
 from alma.operations.engines import states_of
 from alma.rest.event_stream import EventStreams
 from alma.rest.idempotency import Idempotency, IdempotentRequest, StoredResponse, request_digest
-from alma.rest.middleware import GRANT, MEDIA_TYPE, REQUEST_ID, ROUTE, VALID, Metrics
+from alma.rest.metrics import MEDIA_TYPE, Metrics, count
+from alma.rest.middleware import GRANT, REQUEST_ID, ROUTE, VALID
 from alma.rest.options import ServiceOptions
 from alma.rest.responses import (
     ArgumentError,
@@ -163,6 +164,7 @@ class Service:
         request.scope[ROUTE] = "/metrics"
         self.caller(request).require_unlimited("the metrics")
         with suppress(ALMAError):
+            self.metrics.store(await anyio.to_thread.run_sync(count, self.alma.storage))
             self.metrics.engines(await anyio.to_thread.run_sync(lambda: self.alma.sync.status(ping=False)))
         return Response(self.metrics.text(), media_type=MEDIA_TYPE)
 

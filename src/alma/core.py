@@ -27,12 +27,14 @@ from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.maturity import standing_lessons, with_maturity
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
+from alma.memory.agents import AgentNames
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.memory.deletion import Deletions
 from alma.memory.erasure import Traces
 from alma.memory.fact_relations import Distinguished, FactRelations
 from alma.memory.gaps import ContextGaps
+from alma.memory.general import GeneralMemories
 from alma.memory.history import History
 from alma.memory.journal import Journal
 from alma.memory.patterns import Patterns
@@ -92,7 +94,7 @@ def _id_of_record(record: Record) -> list[str]:
     return [str(record.key)]
 
 
-class ALMA(Closeable):
+class ALMA(GeneralMemories, Closeable):
     """A project's memory: retrieves what is worth knowing before a task, and learns from its outcome.
 
     Open one with `from_config` or `quickstart`, as a context manager or with `close()` at the end. Threads may share
@@ -132,6 +134,7 @@ class ALMA(Closeable):
             storage.mask = masking(self.redactor)
         self.writer = MemoryWriter(storage, retrieval_engine.embedder, self.redactor)
         self.llm = llm
+        self._agents = AgentNames(storage)
         self.ingest = Ingest(
             storage, retrieval_engine.embedder, self.redactor, judge=judge, index=retrieval_engine.index
         )
@@ -391,6 +394,8 @@ class ALMA(Closeable):
         found = with_maturity(self.storage, with_sources(with_contradictions(retrieved)))
         # A session keeps what it was shown, so nothing can be withheld from it later.
         found = self.benefit.drawn(found, task, agent, self.project_id, withholds=already_shown is None)
+        if not retrieved and agent not in self.scopes:
+            found = replace(found, hint=self._agents.hint(agent, self.project_id))
         self.ingest.served(found, agent, self.scope(agent))
         if already_shown is not None:
             key = session_key(self.project_id, agent, user_id, already_shown)
@@ -666,11 +671,12 @@ class ALMA(Closeable):
         return Scope(project_id=self.project_id, agent=tuple(scope.get_readable_agents()))
 
     def _agent(self, name: str) -> str:
-        """The agent's name in the spelling of the configuration."""
+        """The agent's name in the spelling of the configuration, else that of its stored memories."""
         checked = checked_name("alma", "agent", name)
         if checked in self.scopes:
             return checked
-        return next((known for known in self.scopes if same_name(known) == same_name(checked)), checked)
+        listed = next((known for known in self.scopes if same_name(known) == same_name(checked)), None)
+        return listed or self._agents.stored(checked, self.project_id) or checked
 
 
 def checked_memory(owner: str, alma: ALMA) -> ALMA:

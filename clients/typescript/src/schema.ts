@@ -2591,6 +2591,8 @@ export interface Retrieved {
   retrieval_time_ms?: number | null;
   /** What was unavailable during retrieval; empty if everything worked. */
   degraded?: string;
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   explanations?: Array<Explanation> | null;
   /** What shares words with the task and was left out, with the stage and the reason. */
   dropped?: Array<DroppedCandidate> | null;

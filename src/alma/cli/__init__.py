@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -62,6 +63,8 @@ def _run() -> int:
         from alma.hooks.command import main as hook
 
         return hook(sys.argv[2:])
+    # Importing creates many objects and no garbage.
+    gc.disable()
     import typer
 
     from alma.cli.app import app

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import gc
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
@@ -36,6 +37,8 @@ class Entry:
         """The imported command."""
         module, _, attribute = self.made_by.partition(":")
         made = getattr(import_module(f"alma.cli.{module}"), attribute)
+        gc.freeze()
+        gc.enable()
         command = command_of(made if isinstance(made, typer.Typer) else made(self.name))
         command.name = self.name
         command.short_help = self.summary

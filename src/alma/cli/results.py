@@ -78,8 +78,9 @@ _KINDS = (
 
 def show_result(operation: Operation[Any, Any], result: Json, request: Json) -> None:
     """Print the result of an operation."""
-    if result.get("degraded"):
-        warn(str(result["degraded"]))
+    for said in ("degraded", "hint"):
+        if result.get(said):
+            warn(str(result[said]))
     _PRINTERS.get(operation.name, _print_any)(result, request)
 
 

@@ -51,7 +51,8 @@ class DailyTool:
 
 def _retrieved(found: Retrieved) -> str:
     """The prompt and nothing else; a model cannot be sent an empty text."""
-    return found.prompt or (f"{NOTHING} ({found.degraded})" if found.degraded else NOTHING)
+    why = found.degraded or found.hint
+    return found.prompt or (f"{NOTHING} ({why})" if why else NOTHING)
 
 
 def _learned(learned: LearnedFrom) -> JsonObject:

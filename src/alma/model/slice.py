@@ -93,7 +93,8 @@ class MemorySlice:
     Two slices are equal if they have the same memories with the same explanations. `degraded` is empty, or says what
     was unavailable and how the memories were found instead. With `weak`, prompts include weak memories. `blocks` are
     the texts for a session, if the retrieval named one with `already_shown`; the slice then has the memories that the
-    session was not shown. `retrieval_id` is what `learn` takes where the benefit of memories is measured.
+    session was not shown. `retrieval_id` is what `learn` takes where the benefit of memories is measured. The `hint`
+    of an empty slice names the agent that was probably meant.
     """
 
     heuristics: Sequence[Heuristic] = ()
@@ -110,6 +111,7 @@ class MemorySlice:
     explanations: Mapping[str, Explanation] = field(default_factory=dict, repr=False)
     weak: bool = False
     retrieval_id: str | None = field(default=None, compare=False)
+    hint: str = field(default="", compare=False)
     from_cache: bool = field(default=False, compare=False)
     blocks: SessionBlocks | None = field(default=None, compare=False)
     _why_not: Callable[[str], Dropped] = field(default=_unknown, repr=False, compare=False)

@@ -98,6 +98,7 @@ class Retrieved(Output):
     retrieval_id: str | None = Field(None, description="For learn, where the benefit of memories is measured.")
     retrieval_time_ms: float | None = None
     degraded: str = Field("", description="What was unavailable during retrieval; empty if everything worked.")
+    hint: str = Field("", description="For an agent without memories: the known agent that was probably meant.")
     explanations: Sequence[Explanation] | None = None
     dropped: Sequence[DroppedCandidate] | None = Field(
         None, description="What shares words with the task and was left out, with the stage and the reason."
@@ -123,6 +124,7 @@ class Retrieved(Output):
             retrieval_id=found.retrieval_id,
             retrieval_time_ms=found.retrieval_time_ms,
             degraded=found.degraded,
+            hint=found.hint,
             explanations=found.explain() if request.explain else None,
             why_not=found.why_not(request.why_not) if request.why_not else None,
             **{name: getattr(found, name) for name in names},

@@ -9,7 +9,7 @@ FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_
 # Each process starts its own servers, and takes over tests from the others when it is done.
 PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency lock clean
+.PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency docs lock clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -112,6 +112,10 @@ $(VENV)/.installed-dev: $(VENV)/bin/python pyproject.toml requirements/dev.txt
 	@[ -x /usr/bin/chromium ] || { apt-get update && apt-get install -y chromium; } \
 		|| echo "Chromium is missing: the tests of the dashboard will fail until it is installed (apt-get install chromium)."
 	@touch $@
+
+docs: $(VENV)/.installed-dev ## build the site of the documentation into build/site, with strict links
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo 'The site is in build/site: open build/site/index.html, or  $(BIN)/mkdocs serve'
 
 screenshots: $(VENV)/.installed-dev ## take the screenshots of the documentation anew, from the demonstration
 	$(BIN)/python docs/take_screenshots.py

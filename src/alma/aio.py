@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -39,10 +39,63 @@ class AsyncALMA:
         project_id: str = DEFAULT_PROJECT,
         *,
         redactor: Redactor | None = DEFAULT_REDACTOR,
-        **settings: Any,
+        storage: str | None = None,
+        storage_dir: str | Path | None = None,
+        db_name: str | None = None,
+        durability: str | None = None,
+        expiry_interval_seconds: float | None = None,
+        embedding_provider: str | None = None,
+        embedding_dim: int | None = None,
+        judge: str | None = None,
+        vectors: str | None = None,
+        graph: str | None = None,
+        agents: Mapping[str, Any] | None = None,
+        postgres: Mapping[str, Any] | None = None,
+        local: Mapping[str, Any] | None = None,
+        azure: Mapping[str, Any] | None = None,
+        openai: Mapping[str, Any] | None = None,
+        llm: Mapping[str, Any] | None = None,
+        redis: Mapping[str, Any] | None = None,
+        qdrant: Mapping[str, Any] | None = None,
+        neo4j: Mapping[str, Any] | None = None,
+        sync: Mapping[str, Any] | None = None,
+        retrieval: Mapping[str, Any] | None = None,
+        learning: Mapping[str, Any] | None = None,
+        redaction: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | None = None,
     ) -> Opening[Self]:
         """A memory without a configuration file; awaited, or entered with `async with`."""
-        return Opening(cls._made(ALMA.quickstart, path, project_id, redactor=redactor, **settings))
+        opened = cls._made(
+            ALMA.quickstart,
+            path,
+            project_id,
+            redactor=redactor,
+            storage=storage,
+            storage_dir=storage_dir,
+            db_name=db_name,
+            durability=durability,
+            expiry_interval_seconds=expiry_interval_seconds,
+            embedding_provider=embedding_provider,
+            embedding_dim=embedding_dim,
+            judge=judge,
+            vectors=vectors,
+            graph=graph,
+            agents=agents,
+            postgres=postgres,
+            local=local,
+            azure=azure,
+            openai=openai,
+            llm=llm,
+            redis=redis,
+            qdrant=qdrant,
+            neo4j=neo4j,
+            sync=sync,
+            retrieval=retrieval,
+            learning=learning,
+            redaction=redaction,
+            audit=audit,
+        )
+        return Opening(opened)
 
     @classmethod
     async def _made(cls, opened: Callable[..., ALMA], *args: Any, **options: Any) -> Self:

@@ -275,18 +275,68 @@ class ALMA(GeneralMemories, Closeable):
         project_id: str = DEFAULT_PROJECT,
         *,
         redactor: Redactor | None = DEFAULT_REDACTOR,
-        **settings: Any,
+        storage: str | None = None,
+        storage_dir: str | Path | None = None,
+        db_name: str | None = None,
+        durability: str | None = None,
+        expiry_interval_seconds: float | None = None,
+        embedding_provider: str | None = None,
+        embedding_dim: int | None = None,
+        judge: str | None = None,
+        vectors: str | None = None,
+        graph: str | None = None,
+        agents: Mapping[str, Any] | None = None,
+        postgres: Mapping[str, Any] | None = None,
+        local: Mapping[str, Any] | None = None,
+        azure: Mapping[str, Any] | None = None,
+        openai: Mapping[str, Any] | None = None,
+        llm: Mapping[str, Any] | None = None,
+        redis: Mapping[str, Any] | None = None,
+        qdrant: Mapping[str, Any] | None = None,
+        neo4j: Mapping[str, Any] | None = None,
+        sync: Mapping[str, Any] | None = None,
+        retrieval: Mapping[str, Any] | None = None,
+        learning: Mapping[str, Any] | None = None,
+        redaction: Mapping[str, Any] | None = None,
+        audit: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open a memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
-        `path` is a file, a folder for it, or the URL of a store. `settings` are the keys of a configuration, as
-        `embedding_provider="mock"` or `agents={…}`; without a path they may also name the store. `redactor` removes
-        secrets from everything that is written; None disables it.
+        `path` is a file, a folder for it, or the URL of a store. `redactor` removes secrets from everything that
+        is written; None disables it. The other arguments are the keys of a configuration, None means not given; without
+        a path they may also name the store.
         """
         from alma.bootstrap import parts_at
 
         checked_redactor("alma", redactor)
-        return cls._of(parts_at(path, project_id, settings), redactor)
+        keys: dict[str, Any] = {
+            "storage": storage,
+            "storage_dir": storage_dir,
+            "db_name": db_name,
+            "durability": durability,
+            "expiry_interval_seconds": expiry_interval_seconds,
+            "embedding_provider": embedding_provider,
+            "embedding_dim": embedding_dim,
+            "judge": judge,
+            "vectors": vectors,
+            "graph": graph,
+            "agents": agents,
+            "postgres": postgres,
+            "local": local,
+            "azure": azure,
+            "openai": openai,
+            "llm": llm,
+            "redis": redis,
+            "qdrant": qdrant,
+            "neo4j": neo4j,
+            "sync": sync,
+            "retrieval": retrieval,
+            "learning": learning,
+            "redaction": redaction,
+            "audit": audit,
+        }
+        given = {key: value for key, value in keys.items() if value is not None}
+        return cls._of(parts_at(path, project_id, given), redactor)
 
     @classmethod
     def _of(cls, parts: Parts, redactor: Redactor | None = DEFAULT_REDACTOR) -> Self:

@@ -49,6 +49,7 @@ def serve(
     It listens on this machine only, unless --host is given. Create API keys with  alma keys create.
     """
     from alma.cli.output import say
+    from alma.rest.options import ServiceOptions
     from alma.rest.server import serve as start
     from alma.rest.server import startup_message
 
@@ -57,18 +58,20 @@ def serve(
         store,
         project,
         announce=lambda address, options: say(startup_message(address, options, mcp)),
-        host=host,
-        port=port,
-        require_key=require_key,
-        allowed_hosts=tuple(allowed_host or ()),
-        allowed_origins=tuple(allowed_origin or ()),
-        requests_per_second=requests_per_second,
-        burst=burst,
-        threads=threads,
-        max_connections=max_connections,
-        max_connections_per_address=max_connections_per_address,
-        max_sessions_per_key=max_sessions_per_key,
-        mcp=mcp,
+        options=ServiceOptions(
+            host=host,
+            port=port,
+            require_key=require_key,
+            allowed_hosts=tuple(allowed_host or ()),
+            allowed_origins=tuple(allowed_origin or ()),
+            requests_per_second=requests_per_second,
+            burst=burst,
+            threads=threads,
+            max_connections=max_connections,
+            max_connections_per_address=max_connections_per_address,
+            max_sessions_per_key=max_sessions_per_key,
+            mcp=mcp,
+        ),
     )
 
 

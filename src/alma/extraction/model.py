@@ -308,17 +308,39 @@ _CHOICES = ("auto", "rules", "llm", *_PROVIDERS)
 
 
 def create_extractor(
-    provider: str = "auto", llm: LanguageModel | None = None, judge: Judge | None = None, **options: Any
+    provider: str = "auto",
+    llm: LanguageModel | None = None,
+    judge: Judge | None = None,
+    *,
+    model: str | None = None,
+    api_key: str | None = None,
+    base_url: str | None = None,
+    endpoint: str | None = None,
+    deployment: str | None = None,
+    api_version: str | None = None,
+    host: str | None = None,
+    timeout_seconds: float | None = None,
 ) -> FactExtractor:
     """The extractor with this name.
 
     * `rules`: no model.
     * `llm`: the given `llm`; if it does not answer, the rules do.
-    * `openai`, `azure`, `anthropic`, `ollama`: the model of that provider; `options` are its constructor's.
+    * `openai`, `azure`, `anthropic`, `ollama`: the model of that provider; the keywords are its constructor's.
     * `auto`: the given `llm` if there is one, else the rules.
 
     What they propose is taken if the `judge`, by default that of this process, finds that the conversation says it.
     """
+    named = {
+        "model": model,
+        "api_key": api_key,
+        "base_url": base_url,
+        "endpoint": endpoint,
+        "deployment": deployment,
+        "api_version": api_version,
+        "host": host,
+        "timeout_seconds": timeout_seconds,
+    }
+    options = {name: value for name, value in named.items() if value is not None}
     chosen = provider.strip().lower() if isinstance(provider, str) else provider
     if chosen not in _CHOICES:
         raise ConfigurationError(f"{shown(provider)} is not an extractor; choose {', '.join(_CHOICES)}")

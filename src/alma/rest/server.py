@@ -50,28 +50,64 @@ MCP_PATH = "/mcp"
 Announce = Callable[[str, ServiceOptions], None]
 
 
-def create_app(alma: ALMA, options: ServiceOptions | None = None, **settings: Any) -> FastAPI:
-    """The service as an ASGI application; `settings` are those of `ServiceOptions`.
+def create_app(
+    alma: ALMA,
+    options: ServiceOptions | None = None,
+    *,
+    host: str | None = None,
+    port: int | None = None,
+    require_key: bool | None = None,
+    allowed_hosts: Sequence[str] | None = None,
+    allowed_origins: Sequence[str] | None = None,
+    requests_per_second: float | None = None,
+    burst: int | None = None,
+    max_body_bytes: int | None = None,
+    threads: int | None = None,
+    max_streams: int | None = None,
+    heartbeat_seconds: float | None = None,
+    poll_seconds: float | None = None,
+    answers_kept_hours: float | None = None,
+    shutdown_seconds: float | None = None,
+    mcp: bool | None = None,
+) -> FastAPI:
+    """The service as an ASGI application; the keywords replace what `options` say, None means not given.
 
     The caller closes the memory after the application has ended.
     """
-    chosen = replace(options or ServiceOptions(), **settings)
+    chosen = _with(
+        options,
+        host=host,
+        port=port,
+        require_key=require_key,
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
+        requests_per_second=requests_per_second,
+        burst=burst,
+        max_body_bytes=max_body_bytes,
+        threads=threads,
+        max_streams=max_streams,
+        heartbeat_seconds=heartbeat_seconds,
+        poll_seconds=poll_seconds,
+        answers_kept_hours=answers_kept_hours,
+        shutdown_seconds=shutdown_seconds,
+        mcp=mcp,
+    )
     service = Service(alma, chosen)
-    mcp = asgi_app(alma, limits=chosen) if chosen.mcp else None
+    mounted = asgi_app(alma, limits=chosen) if chosen.mcp else None
     app = FastAPI(
         title="ALMA",
         version=__version__,
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
-        lifespan=_lifespan(service, mcp),
+        lifespan=_lifespan(service, mounted),
     )
     known = tuple(routes())
     _add_operations(app, service, known)
     _add_pages(app, known)
     _add_errors(app, service)
-    if mcp is not None:
-        app.add_middleware(_Fork, mcp=mcp)
+    if mounted is not None:
+        app.add_middleware(_Fork, mcp=mounted)
     app.add_middleware(Middleware, options=chosen, keys=service.keys, metrics=service.metrics)
     app.state.service = service
     return app
@@ -83,20 +119,58 @@ def serve(
     project_id: str | None = None,
     *,
     announce: Announce | None = None,
-    **settings: Any,
+    options: ServiceOptions | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    require_key: bool | None = None,
+    allowed_hosts: Sequence[str] | None = None,
+    allowed_origins: Sequence[str] | None = None,
+    requests_per_second: float | None = None,
+    burst: int | None = None,
+    max_body_bytes: int | None = None,
+    threads: int | None = None,
+    max_streams: int | None = None,
+    heartbeat_seconds: float | None = None,
+    poll_seconds: float | None = None,
+    answers_kept_hours: float | None = None,
+    shutdown_seconds: float | None = None,
+    mcp: bool | None = None,
 ) -> None:
     """Run the service on a configured memory or a store until SIGINT or SIGTERM.
 
     Without either, `.alma/config.yaml` is used if it exists, and an SQLite file beside it otherwise. `announce` is
-    called with the address once the service accepts connections.
+    called with the address once the service accepts connections. The keywords replace what `options` say, None means
+    not given.
     """
-    options = ServiceOptions(**settings)
+    chosen = _with(
+        options,
+        host=host,
+        port=port,
+        require_key=require_key,
+        allowed_hosts=allowed_hosts,
+        allowed_origins=allowed_origins,
+        requests_per_second=requests_per_second,
+        burst=burst,
+        max_body_bytes=max_body_bytes,
+        threads=threads,
+        max_streams=max_streams,
+        heartbeat_seconds=heartbeat_seconds,
+        poll_seconds=poll_seconds,
+        answers_kept_hours=answers_kept_hours,
+        shutdown_seconds=shutdown_seconds,
+        mcp=mcp,
+    )
     limit_malloc_arenas()
-    with listen(options) as sock, _open_memory(config, store, project_id) as memory:
+    with listen(chosen) as sock, _open_memory(config, store, project_id) as memory:
         alma = memory if project_id is None else memory.for_project(project_id)
-        server = create_server(sock, alma, options, announce)
+        server = create_server(sock, alma, chosen, announce)
         with throttled_logging() as server.repeated, answering_hooks(alma, config, store, project_id):
             server.run(sockets=[sock])
+
+
+def _with(options: ServiceOptions | None, **given: Any) -> ServiceOptions:
+    """The options with the values that were given."""
+    return replace(options or ServiceOptions(), **{name: value for name, value in given.items() if value is not None})
 
 
 def create_server(sock: socket.socket, alma: ALMA, options: ServiceOptions, announce: Announce | None = None) -> Server:

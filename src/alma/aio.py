@@ -63,6 +63,7 @@ class AsyncALMA:
         learning: Mapping[str, Any] | None = None,
         redaction: Mapping[str, Any] | None = None,
         audit: Mapping[str, Any] | None = None,
+        benefit: Mapping[str, Any] | None = None,
     ) -> Opening[Self]:
         """A memory without a configuration file; awaited, or entered with `async with`."""
         opened = cls._made(
@@ -94,6 +95,7 @@ class AsyncALMA:
             learning=learning,
             redaction=redaction,
             audit=audit,
+            benefit=benefit,
         )
         return Opening(opened)
 

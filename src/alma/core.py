@@ -299,6 +299,7 @@ class ALMA(GeneralMemories, Closeable):
         learning: Mapping[str, Any] | None = None,
         redaction: Mapping[str, Any] | None = None,
         audit: Mapping[str, Any] | None = None,
+        benefit: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open a memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
@@ -334,6 +335,7 @@ class ALMA(GeneralMemories, Closeable):
             "learning": learning,
             "redaction": redaction,
             "audit": audit,
+            "benefit": benefit,
         }
         given = {key: value for key, value in keys.items() if value is not None}
         return cls._of(parts_at(path, project_id, given), redactor)

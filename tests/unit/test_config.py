@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from datetime import date
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from psycopg.conninfo import conninfo_to_dict
 
-from alma import ALMA, ConfigurationError, MemoryScope, UserPreference
+from alma import ALMA, AsyncALMA, ConfigurationError, MemoryScope, UserPreference
 from alma.config.loader import load_settings, settings_from
 from alma.config.secrets import azure_vault
+from alma.config.settings import Settings
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
@@ -504,3 +506,10 @@ def test_a_store_is_opened_by_the_keys_of_a_whole_configuration(
             opened.save_user_preference(UserPreference(user_id="ana", category="style", preference="short"))
     assert (tmp_path / "here" / "x.db").is_file()
     assert (tmp_path / "here" / "preferences.json").is_file()
+
+
+@pytest.mark.parametrize("facade", [ALMA, AsyncALMA])
+def test_quickstart_names_every_key_of_a_configuration(facade: type) -> None:
+    named = inspect.signature(facade.quickstart).parameters  # type: ignore[attr-defined]
+    assert set(Settings.model_fields) <= set(named)
+    assert not any(each.kind is each.VAR_KEYWORD for each in named.values())

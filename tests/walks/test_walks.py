@@ -11,8 +11,8 @@ from alma import ALMA
 from tests.support.walk import Walk, walk
 
 # Limits that are lowered as the paths get shorter. Raising one is a decision, not a repair of a failing test.
-RETRIEVE = {"files": 58, "functions": 382}
-LEARN = {"files": 52, "functions": 348}
+RETRIEVE = {"files": 60, "functions": 387}
+LEARN = {"files": 53, "functions": 353}
 
 
 @pytest.fixture

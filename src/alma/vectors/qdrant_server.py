@@ -13,6 +13,7 @@ from alma.errors import ConfigurationError, MissingDependencyError, StorageError
 from alma.model.secret import Secret
 
 try:
+    import httpx
     from qdrant_client import QdrantClient
     from qdrant_client import models as models
     from qdrant_client.common.client_exceptions import ResourceExhaustedResponse
@@ -45,7 +46,8 @@ class QdrantServer(Closeable):
     """The nodes of a Qdrant server by their addresses.
 
     A node that fails is passed over: the next one is asked, in turns and with pauses, until the timeout is over. All
-    calls can be repeated. Nothing is connected before the first call.
+    calls can be repeated. Nothing is connected before the first call. Of several nodes, each is asked before every call
+    whether it is ready: one that was started again answers at once, but without what was written while it was down.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class QdrantServer(Closeable):
         self.urls = addresses(url)
         self._timeout = timeout_seconds
         self._clients = [_client(each, api_key, timeout_seconds) for each in self.urls]
+        self._probe = httpx.Client(timeout=timeout_seconds) if len(self.urls) > 1 else None
         # The node that answered last is asked first.
         self._first = 0
 
@@ -68,6 +71,7 @@ class QdrantServer(Closeable):
             problems: list[_Unanswered] = []
             for number in self._order():
                 try:
+                    self._require_ready(number)
                     result = _asked(self._clients[number], ask)
                 except _Unanswered as exc:
                     problems.append(exc)
@@ -89,6 +93,20 @@ class QdrantServer(Closeable):
     def close(self) -> None:
         for client in self._clients:
             client.close()
+        if self._probe is not None:
+            self._probe.close()
+
+    def _require_ready(self, number: int) -> None:
+        """Raise `_Unanswered` while a node of a cluster has not caught up with the others."""
+        if self._probe is None:
+            return
+        try:
+            answer = self._probe.get(f"{self.urls[number]}/readyz")
+        except httpx.HTTPError as exc:
+            raise _Unanswered(str(exc) or type(exc).__name__, is_down=True) from exc
+        # A proxy may not have this address; only a node says that it is not ready.
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+            raise _Unanswered("it is still catching up with the other nodes", is_down=False)
 
     def _order(self) -> list[int]:
         first, count = self._first, len(self._clients)

@@ -239,6 +239,31 @@ def test_a_server_that_lost_its_data_is_filled_again(sqlite_path: Path, down: Qd
         assert sync.validate_data_integrity().is_consistent
 
 
+class EndingProjection(QdrantProjection):
+    """Its process ends once the missing collections are made."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        raise KeyboardInterrupt
+
+
+def test_a_relay_that_ends_when_the_collections_are_made_again_leaves_no_gap(
+    storage: StorageBackend, qdrant: QdrantNode, index: QdrantIndex, prefix: str
+) -> None:
+    storage.save_many([make.a_memory(id=f"{n}", embedding=EAST) for n in range(5)])
+    named: dict[str, Any] = {"prefix": prefix, "model": storage.embedding_model, "dims": 4}
+    with QdrantProjection(qdrant.url, **named) as projection:
+        Relay(storage, projection).run()
+        projection.clear()
+    with EndingProjection(qdrant.url, **named) as ending, pytest.raises(KeyboardInterrupt):
+        Relay(storage, ending).run()
+    assert ids(index) == ["0", "1", "2", "3", "4"]
+    with QdrantProjection(qdrant.url, **named) as projection:
+        Relay(storage, projection).run()
+        assert projection.count(Memory) == 5
+        projection.clear()
+
+
 # ---------------------------------------------------------------------- while it is down
 
 

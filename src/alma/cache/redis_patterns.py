@@ -94,7 +94,7 @@ class RedisProjection(Projection):
         self._shapes = json.dumps(
             {each.template: (*shape, self._milliseconds(each)) for each, shape in _SHAPES.items()}
         )
-        # The run of the server when it was prepared.
+        # The run of the server when it was asked what it lost.
         self._run: bytes | None = None
 
     def ping(self) -> None:
@@ -103,14 +103,17 @@ class RedisProjection(Projection):
             self._require_writable(client)
             self._require_same_run(client)
 
-    def prepare(self) -> bool:
-        """Nothing to create. True where the server was restarted, or emptied, since it was filled: what it acknowledged
-        shortly before may be lost, whatever its persistence.
+    def is_lost(self) -> bool:
+        """Whether the server was restarted, or emptied, since it was filled: what it acknowledged shortly before may be
+        lost, whatever its persistence.
         """
         with self._talking() as client:
             self._require_writable(client)
             self._run = _run_of(client)
             return client.get(self._own("filled", "by")) != self._run
+
+    def prepare(self) -> None:
+        """Nothing to create."""
 
     def apply(self, changes: Sequence[Change]) -> None:
         with self._talking() as client:

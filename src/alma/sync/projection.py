@@ -64,12 +64,16 @@ class Projection(Closeable):
     def ping(self) -> None:
         """Raise `StorageError` if the server does not answer."""
 
-    @abstractmethod
-    def prepare(self) -> bool | None:
-        """Create the collections, constraints and indexes that are missing; may be repeated.
+    def is_lost(self) -> bool:
+        """Whether what had entries is missing: the engine is new, or has lost them, and the relay fills it again.
 
-        True says that what had entries was missing: the engine is new, or has lost them, and the relay fills it again.
+        Changes nothing. The relay asks before `prepare`, which makes what is missing and so hides the loss.
         """
+        return False
+
+    @abstractmethod
+    def prepare(self) -> None:
+        """Create the collections, constraints and indexes that are missing; may be repeated."""
 
     @abstractmethod
     def apply(self, changes: Sequence[Change]) -> None:

@@ -95,9 +95,13 @@ def register(storage: StorageBackend, projection: Projection) -> bool:
 
 
 def prepare(storage: StorageBackend, projection: Projection) -> None:
-    """Create what an engine lacks; one that has lost entries is filled again by the next relay."""
-    if projection.prepare():
+    """Create what an engine lacks; one that has lost entries is filled again by the next relay.
+
+    That is noted first: a process that is killed on the way must not leave an engine that is only empty.
+    """
+    if projection.is_lost():
         storage.write(lambda tx: request_rebuild(tx, projection.name), BY)
+    projection.prepare()
 
 
 def request_rebuild(tx: Transaction, projection: str) -> None:

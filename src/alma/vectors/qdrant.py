@@ -56,24 +56,25 @@ class QdrantProjection(Projection):
         self._listed: dict[type[Record], list[str]] = {}
 
     def ping(self) -> None:
-        if self._is_prepared and self._is_lost(self._collections.aliases()):
+        if self._is_prepared and self.is_lost():
             self._is_prepared = False
             raise QdrantError("the Qdrant server has lost its collections; they are filled again")
         self._server.ping()
 
-    def prepare(self) -> bool:
+    def is_lost(self) -> bool:
+        return self._lacks_collections(self._collections.aliases())
+
+    def prepare(self) -> None:
         aliases = self._collections.aliases()
-        is_lost = self._is_lost(aliases)
         for cls in self.kinds:
             if self._model is not None and self._dims is not None:
                 self._collections.create(cls, self._model, self._dims, aliases)
                 self._collections.settle(cls, aliases)
         self._is_prepared = True
-        return is_lost
 
     def apply(self, changes: Sequence[Change]) -> None:
         aliases = self._collections.aliases()
-        if self._is_prepared and self._is_lost(aliases):
+        if self._is_prepared and self._lacks_collections(aliases):
             raise QdrantError("the Qdrant server has lost its collections")
         for cls, group in _by_kind(changes).items():
             wanted = self._points(group)
@@ -117,7 +118,7 @@ class QdrantProjection(Projection):
     def close(self) -> None:
         self._server.close()
 
-    def _is_lost(self, aliases: Mapping[str, str]) -> bool:
+    def _lacks_collections(self, aliases: Mapping[str, str]) -> bool:
         """Whether a collection is missing that `prepare` makes."""
         return self._model is not None and not all(self._collections.base(cls) in aliases for cls in self.kinds)
 

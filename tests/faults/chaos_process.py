@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -36,7 +37,7 @@ class Writer:
         self._store.save_many([user, project])
         return user.id, project.id
 
-    def write_forever(self) -> None:
+    def write_forever(self, pause_seconds: float) -> None:
         """Write and acknowledge until killed."""
         steps: list[Callable[[], str]] = [self._save, self._save_batch, self._update, self._update, self._delete]
         steps += [self._relate, self._learn]
@@ -45,6 +46,7 @@ class Writer:
                 say(self._random.choice(steps)())
             except StorageError as error:
                 say(f"failed {type(error).__name__}: {error}")
+            time.sleep(pause_seconds)
 
     def _save(self) -> str:
         if len(self._revisions) > MOST:
@@ -124,9 +126,9 @@ def say(line: str) -> None:
 
 def main() -> None:
     """Open the configured store and write until killed."""
-    config, name = sys.argv[1:]
+    config, name, pause_seconds = sys.argv[1:]
     store, _ = store_of_file(config)
-    Writer(store, name).write_forever()
+    Writer(store, name).write_forever(float(pause_seconds))
 
 
 if __name__ == "__main__":

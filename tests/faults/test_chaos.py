@@ -1,6 +1,7 @@
 """Relays, writers and engines are killed at random; then every acknowledged write is in the store and in every engine.
 
-`ALMA_CHAOS_SECONDS=180` goes on for three minutes, and kills the graph server as well.
+Each of them is killed once, the writer and the relay last. `ALMA_CHAOS_SECONDS=180` goes on for three minutes with two
+writers that do not pause and two relays, which are started again, and kills the graph server as well.
 """
 
 from __future__ import annotations
@@ -29,9 +30,11 @@ from tests.support.valkey import RedisNode
 
 ROOT = Path(__file__).parents[2]
 SECONDS = float(os.environ.get("ALMA_CHAOS_SECONDS", "0"))
-SHORT_SECONDS = 5.0
+NAMES, PAUSE_SECONDS = ("ab", 0.0) if SECONDS else ("a", 0.05)
 LEASE_SECONDS = 3.0
+WRITER = ["tests.faults.chaos_process"]
 FOLLOW = ["alma", "sync", "run", "--follow", "--config"]
+START_SECONDS = 60.0
 CONFIGURATION = """\
 alma:
   project_id: chaos
@@ -128,9 +131,8 @@ def bolt_server(request: pytest.FixtureRequest, is_long: bool) -> Iterator[BoltS
 def test_after_random_kills_every_acknowledged_write_is_in_every_engine(
     request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    seconds = SECONDS or SHORT_SECONDS
     seed = random.SystemRandom().randrange(10**6)
-    print(f"chaos for {seconds:.0f} s, seed {seed}")
+    print(f"chaos for {SECONDS:.0f} s, seed {seed}")
     with ExitStack() as stack:
         redis, qdrant = stack.enter_context(RedisNode()), stack.enter_context(QdrantNode())
         bolt = stack.enter_context(bolt_server(request, is_long=SECONDS > 0))
@@ -150,16 +152,11 @@ def test_after_random_kills_every_acknowledged_write_is_in_every_engine(
         with ALMA.from_config(config) as alma:
             alma.sync.run()
             writers = [
-                Program(tmp_path, f"w{letter}", lambda name: ["tests.faults.chaos_process", str(config), name])
-                for letter in "ab"
+                Program(tmp_path, f"w{letter}", lambda name: [*WRITER, str(config), name, str(PAUSE_SECONDS)])
+                for letter in NAMES
             ]
-            relays = [
-                Program(
-                    tmp_path, f"relay{letter}", lambda _: ["alma", "sync", "run", "--follow", "--config", str(config)]
-                )
-                for letter in "ab"
-            ]
-            killed = _kill_at_random(seed, seconds, writers, relays, redis, qdrant, bolt if SECONDS > 0 else None)
+            relays = [Program(tmp_path, f"relay{letter}", lambda _: [*FOLLOW, str(config)]) for letter in NAMES]
+            killed = _kill_at_random(seed, writers, relays, redis, qdrant, bolt if SECONDS > 0 else None)
             acknowledged = Acknowledged()
             for words in (words for writer in writers for words in writer.said()):
                 acknowledged.add(words)
@@ -175,7 +172,6 @@ def test_after_random_kills_every_acknowledged_write_is_in_every_engine(
 
 def _kill_at_random(
     seed: int,
-    seconds: float,
     writers: list[Program],
     relays: list[Program],
     redis: RedisNode,
@@ -184,20 +180,19 @@ def _kill_at_random(
 ) -> Counter[str]:
     """Let all of them run and kill one after the other; at the end the engines run, and nothing else."""
     source, killed = random.Random(seed), Counter[str]()
+    programs = [*(("writer", each) for each in writers), *(("relay", each) for each in relays)]
     victims: list[tuple[str, Callable[[], None], Callable[[], None]]] = [
-        *(("writer", each.kill, each.start) for each in writers),
-        *(("relay", each.kill, each.start) for each in relays),
+        *((name, each.kill, each.start) for name, each in programs if SECONDS > 0),
         ("redis", redis.kill, redis.start),
         ("qdrant", qdrant.kill, qdrant.start),
         *([("neo4j", bolt.kill, bolt.restart)] if bolt is not None else []),
     ]
-    for program in (*writers, *relays):
+    for _, program in programs:
         program.start()
-    # A process takes this long to start.
-    time.sleep(3)
-    ended = time.monotonic() + seconds
+    _await_first_writes(writers)
+    ended = time.monotonic() + SECONDS
     order = source.sample(victims, len(victims))
-    while time.monotonic() < ended:
+    while order or time.monotonic() < ended:
         # Each in turn, in another order each time.
         if not order:
             order = source.sample(victims, len(victims))
@@ -207,9 +202,19 @@ def _kill_at_random(
         killed[name] += 1
         time.sleep(source.uniform(0, 1.0))
         start()
-    for program in (*writers, *relays):
+    for name, program in programs:
         program.kill()
+        killed[name] += 1
     return killed
+
+
+def _await_first_writes(writers: list[Program]) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while not all(any(writer.said()) for writer in writers):
+        assert time.monotonic() < deadline, "the writers do not start"
+        time.sleep(0.1)
+    # The relays take longer to start than the writers.
+    time.sleep(1)
 
 
 def _require_in_every_engine(sync: DataSyncManager, acknowledged: Acknowledged) -> None:

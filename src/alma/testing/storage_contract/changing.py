@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from alma import clock
 from alma.errors import (
     ConflictError,
     StorageError,
@@ -106,6 +107,16 @@ class ChangingContract:
                 tx.revise(held, held.replace(id="another"))
         assert storage.require(Heuristic, heuristic.id, SHOP).confidence == 0.25
         assert [each.version_number for each in storage.history(Heuristic, heuristic.id, SHOP)] == [1, 2]
+
+    def test_versions_of_the_same_moment_are_in_the_order_of_their_writes(self, storage: StorageBackend) -> None:
+        with clock.replay(clock.now()):
+            heuristic = make.a_heuristic(strategy="0")
+            storage.save(heuristic)
+            for number in range(1, 12):
+                storage.update(Heuristic, heuristic.id, {"strategy": f"{number}"}, SHOP)
+            versions = storage.history(Heuristic, heuristic.id, SHOP)
+        assert len({each.created_at for each in versions}) == 1
+        assert [each.version_number for each in versions] == [*range(1, 13)]
 
     def test_one_of_many_concurrent_writers_adds_a_missing_record(self, storage: StorageBackend) -> None:
         def count_up() -> None:

@@ -28,6 +28,7 @@ from alma.learning.maturity import standing_lessons, with_maturity
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.memory.agents import AgentNames
+from alma.maintenance.tasks import Maintenance
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.memory.deletion import Deletions
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     from alma.bootstrap import Parts
     from alma.graph.walks import MemoryGraph
     from alma.llm.base import LanguageModel
+    from alma.maintenance.policy import MaintenancePolicy
     from alma.sync.coordinator import TransactionCoordinator
     from alma.sync.options import RelayOptions
     from alma.sync.projection import Projection
@@ -119,6 +121,7 @@ class ALMA(GeneralMemories, Closeable):
         graph: MemoryGraph | None = None,
         withhold: float = 0.0,
         withhold_of: Mapping[str, float] | None = None,
+        maintenance: MaintenancePolicy | None = None,
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -151,6 +154,13 @@ class ALMA(GeneralMemories, Closeable):
         self.sync = DataSyncManager(storage, projections, relay)
         self.graph = graph
         self.benefit = BenefitLog(storage, withhold, withhold_of)
+        self._maintenance_policy = maintenance
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """Maintenance of the store: expiry, decay, cleanup, retention and cold storage."""
+        readers = tuple(each.name for each in self.sync.projections)
+        return Maintenance(self.storage, self.archive, self._maintenance_policy, lambda: readers)
 
     @cached_property
     def journal(self) -> Journal:
@@ -358,6 +368,7 @@ class ALMA(GeneralMemories, Closeable):
             graph=parts.graph,
             withhold=parts.withhold,
             withhold_of=parts.withhold_of,
+            maintenance=parts.maintenance,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -372,13 +383,16 @@ class ALMA(GeneralMemories, Closeable):
         return other
 
     def start_expiry(self) -> None:
-        """Remove expired rows in the background, until `stop_expiry` or `close`; services do so."""
+        """Remove expired rows and run maintenance in the background, until `stop_expiry` or `close`; services do so."""
+        self.maintenance.start()
         if self._expiry is None and self._expiry_interval_seconds:
             self._expiry = Expiry(self.storage, self.archive, self._expiry_interval_seconds)
             self._expiry.start()
 
     def stop_expiry(self) -> None:
         """Stop what `start_expiry` started."""
+        if "maintenance" in self.__dict__:
+            self.maintenance.stop()
         expiry, self._expiry = self._expiry, None
         if expiry is not None:
             expiry.stop()

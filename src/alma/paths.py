@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
@@ -52,3 +53,9 @@ def expand_home(path: str | os.PathLike[str]) -> Path:
         return Path(path).expanduser()
     except RuntimeError:
         return Path(path)
+
+
+def file_name_of(name: str) -> str:
+    """A name that is safe as part of a file's name, and different for different names."""
+    plain = "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name)[:80]
+    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -228,9 +229,8 @@ def test_an_error_is_noted_and_the_next_cleanup_comes(store: StorageBackend) -> 
     cleanup = CleanupScheduler(store, Broken(store), HOUR, now=clock, wait=clock.wait)
     clock.on_wait = lambda: len(calls) >= 2
     cleanup.start()
-    thread = cleanup._thread
-    assert thread is not None
-    thread.join()
+    while cleanup.is_running:
+        time.sleep(0.01)
     last = cleanup.last_run
     assert len(calls) == 2
     assert last is not None

@@ -214,6 +214,8 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("verify_audit", {}),
         ("sync_status", {}),
         ("sync_verify", {}),
+        ("maintenance_status", {}),
+        ("list_cold_sessions", {}),
     ]
     for operation, arguments in asks:
         do(operation, **arguments)
@@ -270,7 +272,9 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("sync_memory", memory_id=memory)
     do("sync_drop", engine="qdrant")
     do("sync_rebuild", engine="qdrant")
-    for operation in ("sync_run", "sync_repair", "sync_retry_parked"):
+    do("store_session", session_id=session)
+    do("restore_session", session_id=session)
+    for operation in ("sync_run", "sync_repair", "sync_retry_parked", "maintain"):
         do(operation)
 
 

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from alma.judge.base import Judge
     from alma.learning.protocols import LearningProtocol
     from alma.llm.base import LanguageModel
+    from alma.maintenance.policy import MaintenancePolicy
     from alma.model.scope import MemoryScope
     from alma.redaction.redactor import Redactor
     from alma.retrieval.engine import RetrievalEngine
@@ -82,6 +83,7 @@ class Parts:
     graph: MemoryGraph | None = None
     withhold: float = 0.0
     withhold_of: Mapping[str, float] = field(default_factory=dict)
+    maintenance: MaintenancePolicy | None = None
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -244,7 +246,15 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         graph=graph,
         withhold=settings.benefit.withhold,
         withhold_of=settings.withheld(),
+        maintenance=settings.maintenance.policy(_folder_of(settings, place) / "cold"),
     )
+
+
+def _folder_of(settings: Settings, place: str | os.PathLike[str] | None) -> Path:
+    """The folder of a store that is a file, else the configured one."""
+    if place is None or "://" in os.fspath(place):
+        return expand_home(settings.storage_dir)
+    return Path(place).parent
 
 
 def _redactor_of(settings: Settings) -> Redactor | None:

@@ -173,6 +173,8 @@ ENTRIES = (
     Entry(STORE, "sync", "Keep Qdrant, Neo4j and Redis equal to the store: status, run, verify, repair.", "sync:sync"),
     Entry(STORE, "partition", "Split tables of a PostgreSQL store, by time or by hash.", "store:partitioning"),
     Entry(STORE, "store", "The HNSW indexes of a PostgreSQL store's vectors.", "vector_index:app"),
+    Entry(STORE, "maintain", "Run the maintenance of a store now: expiry, decay, cleanup, retention.", _OPERATION),
+    Entry(STORE, "maintenance", "When maintenance ran, and sessions in cold storage.", _GROUP),
     Entry(STORE, "audit", "List and verify the audit log of a store.", "store:audit"),
     Entry(STORE, "health", "Check that the store is available.", _OPERATION),
     Entry(SERVE, "serve", "Run the REST service.", "serving:serving"),

@@ -31,6 +31,7 @@ EVERYDAY = {
     "forget": "forget",
     "restore": "restore",
     "purge": "purge",
+    "maintain": "maintain",
     "health": "health",
     "whoami": "whoami",
 }
@@ -65,6 +66,7 @@ _NOUNS = {
     "backups": ("backup", "backups"),
     "webhooks": ("webhook", "webhooks"),
     "sync": ("sync",),
+    "maintenance": ("maintenance",),
 }
 
 _NAMED_USER = "this is about one user: name it with --user, or set ALMA_USER"

@@ -372,7 +372,19 @@ def _text_of(record: Json) -> str:
     return next((str(record[name]) for name in names if record.get(name)), cell(record))
 
 
+def _print_maintained(result: Json, request: Json) -> None:
+    verb = "would change" if result["dry_run"] else "changed"
+    for each in result["results"]:
+        if each.get("error"):
+            warn(f"{each['task']}: {each['error']}")
+        elif not each["is_on"]:
+            say(f"{each['task']:<10} off")
+        else:
+            say(f"{each['task']:<10} {verb} {each['count']:,}")
+
+
 _PRINTERS: dict[str, Printer] = {
+    "maintain": _print_maintained,
     "retrieve": _print_retrieved,
     "learn": _print_learned,
     "recommend": _print_recommended,
@@ -388,7 +400,10 @@ _PRINTERS: dict[str, Printer] = {
     "sync_verify": _print_verified,
     "sync_repair": _print_repaired,
 }
+
+
 _FAILED: dict[str, Callable[[Json], bool]] = {
+    "maintain": lambda result: any(each.get("error") for each in result["results"]),
     "sync_run": lambda result: any(map(_has_problem, result["engines"])),
     "sync_rebuild": lambda result: _has_problem(result),
     "sync_verify": lambda result: not result["is_consistent"],

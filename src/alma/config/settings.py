@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from datetime import timedelta
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
@@ -12,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from alma.cache.keys import TTL_SECONDS
 from alma.config.secrets import Resolved
 from alma.errors import ValidationError
+from alma.maintenance.policy import MaintenancePolicy
 from alma.model.common import checked_name
 from alma.model.scope import MemoryScope
 from alma.model.secret import Secret
@@ -331,6 +334,31 @@ class RedactionSettings(_Section):
     patterns: list[PatternSettings]
 
 
+Days = Annotated[Number, Field(gt=0, lt=1_000_000)]
+
+
+class MaintenanceSettings(_Section):
+    """Maintenance in a running service and by `alma maintain`; days that are null switch a task off."""
+
+    enabled: Flag
+    interval_hours: Positive
+    decay: Flag
+    min_strength: Annotated[Number, Field(ge=0, le=1)]
+    cleanup: Flag
+    deleted_days: Days | None
+    purge_days: Days | None
+    session_days: Days | None
+    cold_storage_dir: Name | None
+    outbox_days: Days | None
+    audit_days: Days | None
+
+    def policy(self, folder: Path) -> MaintenancePolicy:
+        """The policy of these settings; cold storage is in this folder unless they name one."""
+        values = self.model_dump(exclude={"interval_hours", "cold_storage_dir"})
+        cold = folder if self.cold_storage_dir is None else Path(self.cold_storage_dir)
+        return MaintenancePolicy(interval=timedelta(hours=self.interval_hours), cold_storage_dir=cold, **values)
+
+
 class AuditSettings(_Section):
     """The audit log."""
 
@@ -367,6 +395,7 @@ class Settings(_Section):
     benefit: Annotated[BenefitSettings, BeforeValidator(_section)] = Field(default_factory=BenefitSettings)
     redaction: RedactionSettings
     audit: AuditSettings
+    maintenance: MaintenanceSettings
 
     def withheld(self) -> dict[str, float]:
         """The shares that agents with a setting of their own withhold."""
@@ -418,4 +447,5 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "redaction": RedactionSettings,
     "patterns": PatternSettings,
     "audit": AuditSettings,
+    "maintenance": MaintenanceSettings,
 }

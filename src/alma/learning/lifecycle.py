@@ -202,6 +202,11 @@ class Expiry:
             _log.info("expired rows were removed", extra={"removed": found})
         return found
 
+    def due(self) -> Mapping[str, int]:
+        """How many rows of each kind would be removed now."""
+        kinds: tuple[type[Record], ...] = (*_EXPIRING, Memory)
+        return {cls.spec.kind: self._storage.count(cls, _EVERYWHERE, _due()) for cls in kinds}
+
     def _loop(self) -> None:
         while not self._ended.is_set():
             try:

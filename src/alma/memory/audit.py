@@ -13,7 +13,15 @@ from typing import Any
 
 from alma import clock
 from alma.errors import ALMAError, ConflictError, StorageError
-from alma.memory.audit_chain import ChainCheck, Unreadable, Verification
+from alma.memory.audit_chain import (
+    CHAIN_BEGINNINGS,
+    RETENTION,
+    Beginning,
+    ChainCheck,
+    Unreadable,
+    Verification,
+    beginnings_in,
+)
 from alma.model.common import checked_whole
 from alma.model.fields import LONGEST_NAME, JsonObject, JsonValue
 from alma.model.governance import ANONYMOUS, Attribution, AuditEvent, audit_event, checked_by
@@ -25,6 +33,7 @@ from alma.storage.base import ChainHead, StorageBackend, Transaction, checked_st
 
 _log = logging.getLogger("alma.memory")
 _PAGE = 1000
+_RETENTION_BATCH = 5_000
 _MAX_EVENTS = 1000
 _MAX_ERROR_LENGTH = 500
 _MAX_IDS_PER_EVENT = 500
@@ -256,10 +265,71 @@ class AuditTrail:
         `anchors` are heads that were noted earlier; each must still be part of its chain.
         """
         with self._storage.snapshot() as tx:
-            check = ChainCheck(tx.audit_heads(), anchors)
+            check = ChainCheck(tx.audit_heads(), anchors, _beginnings(tx))
             for event in _whole_log(tx):
                 check.see(event)
             return check.finished()
+
+    # ------------------------------------------------------------------ retention
+
+    def count_before(self, moment: datetime) -> int:
+        """The number of chained events from before a moment."""
+        return self._storage.count(AuditEvent, _EVERYWHERE, _old(moment))
+
+    def delete_before(
+        self, moment: datetime, by: Attribution = ANONYMOUS, renew: Callable[..., object] = lambda *_: None
+    ) -> int:
+        """Delete the events from before a moment; returns how many.
+
+        A new event records where each chain begins now, so that the rest of the log still verifies. Events from before
+        the store kept chains stay.
+        """
+        # Not the events that this writes, whatever the clock says.
+        newest = self._storage.values(AuditEvent, ("id",), _EVERYWHERE, EVERYTHING, (Order("id", "desc"),), 1)
+        old = And(_old(moment), Compare("id", "le", newest[0][0] if newest else 0))
+        deleted = 0
+        while count := self._storage.write(lambda tx: _delete_oldest(tx, old), by):
+            deleted += count
+            renew()
+        return deleted
+
+
+def _old(moment: datetime) -> Predicate:
+    return And(Compare("created_at", "lt", moment), Compare("chain_position", "ge", 1))
+
+
+def _beginnings(tx: Transaction) -> dict[int, Beginning]:
+    """Where each chain begins, according to the newest event that records a retention."""
+    found: dict[int, Beginning] = {}
+    recorded = And(Compare("action", "eq", RETENTION), Compare("resource_type", "eq", AuditEvent.spec.kind))
+    for event in tx.find(AuditEvent, _EVERYWHERE, recorded, _BY_NUMBER):
+        found.update(beginnings_in(event))
+    return found
+
+
+def _delete_oldest(tx: Transaction, old: Predicate) -> int:
+    """Delete a batch of the oldest events, of each chain without a gap."""
+    tx.hold("audit.retention")
+    begins = _beginnings(tx)
+    deleted: list[AuditEvent] = []
+    moved: dict[int, AuditEvent] = {}
+    stopped: set[int] = set()
+    for event in tx.find(AuditEvent, _EVERYWHERE, old, _BY_NUMBER, _RETENTION_BATCH):
+        chain, position = event.chain or 0, event.chain_position or 0
+        last = moved[chain].chain_position if chain in moved else begins[chain].position if chain in begins else 0
+        if chain in stopped or position != (last or 0) + 1:
+            stopped.add(chain)
+            continue
+        moved[chain] = event
+        deleted.append(event)
+    if deleted:
+        ends = {str(chain): {"position": e.chain_position, "hash": e.chain_hash} for chain, e in moved.items()}
+        told = {**{str(chain): each.values() for chain, each in begins.items()}, **ends}
+        details = {CHAIN_BEGINNINGS: told, "deleted": len(deleted)}
+        # Before the deletion: a database may give the number of the newest event away again.
+        tx.save(audit_event(tx.by, RETENTION, AuditEvent.spec.kind, details_json=details))
+        tx.delete_events(deleted)
+    return len(deleted)
 
 
 def _whole_log(tx: Transaction) -> Iterator[AuditEvent | Unreadable]:

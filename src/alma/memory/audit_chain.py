@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
@@ -15,6 +15,32 @@ from alma.storage.base import ChainHead
 Tampering = Literal["changed", "removed", "inserted"]
 # The key under which the event of an erasure lists the events whose details were erased, each with its seal.
 ERASED_EVENTS = "erased_events"
+# The action of an event that records the deletion of old events, and the key under which it says where chains begin.
+RETENTION = "retention"
+CHAIN_BEGINNINGS = "chain_beginnings"
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """The last deleted event of a chain, and the event that records its deletion."""
+
+    position: int
+    hash: str
+    recorded_by: int | None
+
+    def values(self) -> dict[str, int | str]:
+        """The values as an event records them."""
+        return {"position": self.position, "hash": self.hash}
+
+
+def beginnings_in(event: AuditEvent) -> dict[int, Beginning]:
+    """Where chains begin according to this event; what cannot be read is left out."""
+    found: dict[int, Beginning] = {}
+    said = (event.details_json or {}).get(CHAIN_BEGINNINGS)
+    for chain, values in said.items() if isinstance(said, dict) else ():
+        with suppress(TypeError, ValueError, KeyError):
+            found[int(chain)] = Beginning(int(values["position"]), str(values["hash"]), event.id)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +90,15 @@ class Unreadable:
 class ChainCheck:
     """Takes every event in the order of its number and collects findings."""
 
-    def __init__(self, heads: Sequence[ChainHead], anchors: Iterable[ChainHead] = ()) -> None:
+    def __init__(
+        self,
+        heads: Sequence[ChainHead],
+        anchors: Iterable[ChainHead] = (),
+        beginnings: Mapping[int, Beginning] | None = None,
+    ) -> None:
+        self._beginnings = dict(beginnings or {})
+        # Intact events that record a retention.
+        self._records: set[int | None] = set()
         self._heads = {head.chain: head for head in heads}
         self._anchors: dict[int, dict[int, str]] = defaultdict(dict)
         for anchor in anchors:
@@ -92,7 +126,7 @@ class ChainCheck:
         if self._first_id is None:
             self._first_id = event.id
         self._checked += 1
-        end = self._ends.get(event.chain, ChainHead(event.chain))
+        end = self._ends.get(event.chain) or self._start(event.chain)
         if event.chain_position <= end.length:
             self._add_finding("inserted", event.id, "takes the place of another one in its chain")
             return
@@ -109,11 +143,15 @@ class ChainCheck:
     def finished(self) -> Verification:
         """The verification, once every event was seen."""
         self._findings.extend(finding for _, finding in self._unproven.values())
+        for chain, beginning in self._beginnings.items():
+            if beginning.recorded_by not in self._records:
+                gone = f"{_events(beginning.position)} removed from the beginning of chain {chain}"
+                self._findings.append(Finding("removed", None, f"{gone}, and the event that records it is not intact"))
         for chain in sorted(self._heads.keys() | self._ends.keys()):
-            self._check_end(chain, self._ends.get(chain, ChainHead(chain)))
+            self._check_end(chain, self._ends.get(chain) or self._start(chain))
         self._check_unchained()
         for chain, noted in self._anchors.items():
-            reached = self._ends.get(chain, ChainHead(chain)).length
+            reached = (self._ends.get(chain) or self._start(chain)).length
             for length in (length for length in noted if length > reached):
                 self._findings.append(
                     Finding("removed", None, f"chain {chain} had {length} events once, now {reached}")
@@ -122,9 +160,16 @@ class ChainCheck:
 
     # ------------------------------------------------------------------ findings
 
+    def _start(self, chain: int) -> ChainHead:
+        """Where a chain begins: after the events that a retention deleted."""
+        beginning = self._beginnings.get(chain)
+        return ChainHead(chain) if beginning is None else ChainHead(chain, beginning.position, beginning.hash)
+
     def _check_statement(self, event: AuditEvent, before: str) -> None:
         chain = event.chain or 0
         if _hash_matches(digest, event, before):
+            if event.action == RETENTION:
+                self._records.add(event.id)
             if event.details_json is not None or event.error_message is not None:
                 self._erasable.add(chain)
                 self._accept_erasures(event)

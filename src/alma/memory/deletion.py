@@ -23,6 +23,7 @@ from alma.model.query import And, At, Compare, In, Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.scope import Scope
 from alma.model.workspace import Project, Session, User
+from alma.paths import file_name_of
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 from alma.storage.history import record_of
 from alma.transfer.exporting import export_store
@@ -130,9 +131,9 @@ class Deletions:
         """Write what would be deleted into a folder, one file for the user and one for each project."""
         place = Path(folder)
         place.mkdir(parents=True, exist_ok=True)
-        scopes = {f"project-{_file_name(each)}": Scope(project_id=each) for each in plan.projects}
+        scopes = {f"project-{file_name_of(each)}": Scope(project_id=each) for each in plan.projects}
         if plan.subject == "user":
-            scopes[f"user-{_file_name(plan.id)}"] = Scope(user_id=plan.id)
+            scopes[f"user-{file_name_of(plan.id)}"] = Scope(user_id=plan.id)
         return [export_store(self._storage, place / f"{name}.jsonl.gz", scope).path for name, scope in scopes.items()]
 
     def delete(self, subject: Subject, subject_id: str, confirm: str, by: Attribution = ANONYMOUS) -> DeletionPlan:
@@ -229,9 +230,3 @@ def _of_others(tx: Transaction, cls: type[Record], keys: Sequence[str], owner: _
 def _parts(ids: Iterable[str]) -> Iterator[list[str]]:
     every = list(ids)
     yield from (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))
-
-
-def _file_name(name: str) -> str:
-    """A name that is safe as part of a file's name, and different for different names."""
-    plain = "".join(sign if sign.isalnum() or sign in "-_" else "_" for sign in name)[:80]
-    return plain if plain == name else f"{plain}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"

@@ -26,6 +26,7 @@ from alma.operations.sessions import SESSIONS
 from alma.operations.store import STORE
 from alma.operations.surroundings import SURROUNDINGS
 from alma.operations.timeline import TIMELINE
+from alma.operations.upkeep import UPKEEP
 from alma.operations.workspace import WORKSPACE
 
 OPERATIONS: tuple[Operation[Any, Any], ...] = (
@@ -43,6 +44,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *RELATIONS,
     *HISTORY,
     *SYNC,
+    *UPKEEP,
     *BROWSING,
     *TIMELINE,
     *LESSONS,

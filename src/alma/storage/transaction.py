@@ -300,6 +300,11 @@ class Transaction(Queries):
             self.backend.replace(AuditEvent.spec, erased, events)
         return erased
 
+    def delete_events(self, events: Sequence[AuditEvent]) -> None:
+        """Delete audit events; the caller records the ends of the chains that begin after them."""
+        with self.writing():
+            self.backend.remove(AuditEvent.spec, events)
+
     # ------------------------------------------------------------------ vectors
 
     def put_vectors(

@@ -296,6 +296,16 @@ export interface ChangesBetween {
   more: boolean;
 }
 
+export interface ColdSession {
+  session_id: string;
+  file: string;
+  memories: number;
+}
+
+export interface ColdSessions {
+  sessions: Array<ColdSession>;
+}
+
 export interface Compare {
   /** The project; default: the configured one. */
   project_id?: string | null;
@@ -1245,6 +1255,13 @@ export interface KnowledgeKept {
   };
 }
 
+export interface LastRun {
+  started_at: string;
+  finished_at: string;
+  counts: Record<string, number>;
+  error?: string | null;
+}
+
 export interface LastVerified {
   at: string;
   is_consistent: boolean;
@@ -1518,6 +1535,28 @@ export interface ListSessions {
 }
 
 export interface ListWebhooks {
+}
+
+export interface Maintain {
+  /** Only these; default: all that are configured. */
+  tasks?: Array<Task> | null;
+  /** Count what would be done without changing anything. */
+  dry_run?: boolean;
+}
+
+export interface Maintained {
+  results: Array<TaskDone>;
+  dry_run: boolean;
+}
+
+export interface MaintenanceState {
+  /** Whether this service runs it at the interval. */
+  is_running: boolean;
+  /** The tasks that are configured. */
+  tasks: Array<Task>;
+  last_run?: LastRun | null;
+  /** When a service runs it next. */
+  next_run: string;
 }
 
 export interface Me {
@@ -1802,6 +1841,10 @@ export interface OfRecord {
   kind?: "memory" | "heuristic" | "outcome" | "domain_knowledge" | "anti_pattern";
   /** The user who asks; private memories are visible to their user only. */
   user_id?: string | null;
+}
+
+export interface OfSession {
+  session_id: string;
 }
 
 export interface OfUser {
@@ -3004,6 +3047,18 @@ export interface SyncVerified {
   issues: Array<Issue>;
 }
 
+/** The tasks of maintenance, in the order in which they run. */
+export type Task = "expire" | "decay" | "cleanup" | "retention" | "sessions" | "outbox" | "audit";
+
+export interface TaskDone {
+  task: Task;
+  /** How many records it archived, deleted or changed, or would. */
+  count: number;
+  error?: string | null;
+  /** Whether the task is configured; if not, nothing was done. */
+  is_on: boolean;
+}
+
 export interface TextBlock {
   text: string;
   tokens: number;
@@ -3527,6 +3582,11 @@ export interface Operations {
   sync_rebuild: { input: NamedEngine; output: EngineRun };
   sync_drop: { input: NamedEngine; output: alma__operations__engines__Dropped };
   sync_memory: { input: OneRecord; output: MemorySynced };
+  maintain: { input: Maintain; output: Maintained };
+  maintenance_status: { input: Nothing; output: MaintenanceState };
+  list_cold_sessions: { input: Nothing; output: ColdSessions };
+  store_session: { input: OfSession; output: ColdSession };
+  restore_session: { input: OfSession; output: ColdSession };
   whoami: { input: WhoAmI; output: Me };
   browse_memories: { input: Browse; output: BrowsePage };
   read_record: { input: ReadRecord; output: RecordRead };
@@ -3752,6 +3812,16 @@ export interface OperationMethods {
   syncDrop(input: Operations["sync_drop"]['input'], options?: CallOptions): Promise<Operations["sync_drop"]['output']>;
   /** Bring one memory to every engine now, whatever waits before it. */
   syncMemory(input: Operations["sync_memory"]['input'], options?: CallOptions): Promise<Operations["sync_memory"]['output']>;
+  /** Run the maintenance of the store now: expiry, decay, cleanup, retention, cold storage. */
+  maintain(input?: Operations["maintain"]['input'], options?: CallOptions): Promise<Operations["maintain"]['output']>;
+  /** Show which tasks of maintenance are configured, what the last run did, and when the next is due. */
+  maintenanceStatus(input?: Operations["maintenance_status"]['input'], options?: CallOptions): Promise<Operations["maintenance_status"]['output']>;
+  /** List the sessions whose memories were moved to compressed files. */
+  listColdSessions(input?: Operations["list_cold_sessions"]['input'], options?: CallOptions): Promise<Operations["list_cold_sessions"]['output']>;
+  /** Move the memories of an ended session to a compressed file; restore_session brings them back. */
+  storeSession(input: Operations["store_session"]['input'], options?: CallOptions): Promise<Operations["store_session"]['output']>;
+  /** Bring the memories of a session back from its compressed file. */
+  restoreSession(input: Operations["restore_session"]['input'], options?: CallOptions): Promise<Operations["restore_session"]['output']>;
   /** Show what the caller may do: its rights, limits and operations. */
   whoami(input?: Operations["whoami"]['input'], options?: CallOptions): Promise<Operations["whoami"]['output']>;
   /** List memories of one kind, newest first, with filters; pages are as fast at the end as at the start. */
@@ -3921,6 +3991,11 @@ export const WRITES: { readonly [name in keyof Operations]: boolean } = {
   sync_rebuild: true,
   sync_drop: true,
   sync_memory: true,
+  maintain: true,
+  maintenance_status: false,
+  list_cold_sessions: false,
+  store_session: true,
+  restore_session: true,
   whoami: false,
   browse_memories: false,
   read_record: false,

@@ -27,8 +27,8 @@ from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.maturity import standing_lessons, with_maturity
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.recommendation import Assessed, Recommendation
-from alma.memory.agents import AgentNames
 from alma.maintenance.tasks import Maintenance
+from alma.memory.agents import AgentNames
 from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.memory.deletion import Deletions

@@ -18,8 +18,11 @@ import pytest
 from alma.cli.app import ENTRIES, every_command, examples_of
 from alma.cli.commands import command_path, offered
 from alma.core import ALMA
+from alma.graph.base import Entity
+from alma.graph.relational import StorageGraph
 from alma.memory.layers import PROMOTIONS
 from alma.model.governance import Attribution
+from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItem
 from alma.testing import builders as make
@@ -31,10 +34,18 @@ ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 OTHER_ID = "01a1e0a2b81f7fc49d0ec9b96de703e9"
 HEAVY = ("numpy", "onnxruntime", "pydantic", "sqlite3", "yaml", "rich", "alma.operations", "alma.core", "alma.model")
 COMMANDS = dict(every_command())
-# What starts a server is tested where servers are; PostgreSQL has a test of its own.
-SERVERS = ("alma serve", "alma demo", "alma mcp", "alma keys", "alma partition")
+# What needs a server is tested where servers are, and so is PostgreSQL.
+SERVERS = ("alma serve", "alma mcp", "alma keys", "alma partition", "alma demo", "alma store vector-index")
+ENGINES = tuple(
+    f"alma sync {name}" for name in ("drop", "memory", "rebuild", "repair", "retry-parked", "run", "verify")
+)
 EXAMPLES = sorted(
-    {line for path, command in COMMANDS.items() if not path.startswith(SERVERS) for line in examples_of(command)}
+    {
+        line
+        for path, command in COMMANDS.items()
+        if not path.startswith((*SERVERS, *ENGINES))
+        for line in examples_of(command)
+    }
 )
 # What must have happened before some of them.
 BEFORE = {
@@ -49,6 +60,8 @@ BEFORE = {
     "alma audit verify .alma": ["alma audit head --json > audit-head.json"],
     "alma sessions load-agent-state": ["alma sessions save-agent-state --agent helena --state '{}'"],
     "alma init": ["rm -r .alma"],
+    "alma maintenance store": [f"alma sessions end {ID}"],
+    "alma maintenance restore": [f"alma sessions end {ID}", f"alma maintenance store-session {ID}"],
 }
 
 
@@ -71,6 +84,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
             )
             memory.storage.save_many([Session(id=ID, agent="helena", **whose)])
             memory.storage.save_many([WorkItem(id=ID, title="Write the test", **whose)])
+            memory.storage.save_many([make.some_knowledge(id=ID, agent="helena", **whose)])
+            graph = StorageGraph(memory.storage, "shop")
+            graph.add_entity(Entity("postgresql", "PostgreSQL", "technology"))
+            memory.storage.register_projection("webhook.deploys", [Memory])
             risen = {PROMOTIONS: [{"from": ["session"], "to": "project"}]}
             memories = [make.a_memory(id=each, context_json=risen, **whose) for each in (ID, OTHER_ID)]
             memory.storage.save_many(memories)

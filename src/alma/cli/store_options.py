@@ -101,10 +101,14 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
         parts.learning,
         parts.scopes,
         parts.project_id,
+        log_reads=parts.log_reads,
         redactor=parts.redactor,
         judge=parts.judge,
+        llm=parts.llm,
         projections=parts.projections,
         relay=parts.relay,
+        graph=parts.graph,
+        maintenance=parts.maintenance,
     )
 
 

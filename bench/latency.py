@@ -313,7 +313,7 @@ def main() -> None:
         plan = {size: entries_of(size, args.sizes, args.stores, rivals) for size in args.sizes}
         results = {size: measure(bench, size, entries) for size, entries in plan.items() if entries}
     reached = targets(results)
-    # Where nobody watches, the tables may be as wide as they want.
+    # Tables written to a file may be wide.
     show(Console(width=None if sys.stdout.isatty() else 200), results, around, reached)
     write(args.out, results, around, reached)
 

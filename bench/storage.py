@@ -269,7 +269,7 @@ def main() -> None:
     results = {size: {name: pair_of(both) for name, both in found.items()} for size, found in rounds.items()}
     name = "alma-memory" if rival is None else rival.name
     reached = targets(results)
-    # Where nobody watches, the tables may be as wide as they want.
+    # Tables written to a file may be wide.
     console = Console(width=None if sys.stdout.isatty() else 130)
     show(console, results, name, around, reached)
     write(args.json, name, around, rounds, results, reached)

@@ -62,7 +62,7 @@ def _codes() -> Iterator[str]:
         errors = ", ".join(f"`{kind.__name__}`" for kind, each in EXIT_CODES if each == code)
         yield f"| {code} | {_MEANINGS[code]} | {errors} |"
     yield f"| {INTERRUPTED} | stopped with Ctrl-C | |"
-    yield f"| {BROKEN_PIPE} | whoever read the output had seen enough | |"
+    yield f"| {BROKEN_PIPE} | the reader of the output closed it, as `head` does | |"
     yield "\nAn error is one sentence on stderr; a traceback is shown only with `ALMA_DEBUG=1`."
 
 

@@ -224,6 +224,6 @@ def test_the_commands_of_the_how_to_page_run_and_print_what_it_says(
             assert printed == code
             continue
         for line in code.splitlines():
-            # It would write into the start files of whoever runs the tests.
+            # It would write into the shell's start files of the user who runs the tests.
             if "--install-completion" not in line:
                 printed = performed(line)

@@ -1,4 +1,4 @@
-"""Clients nobody here wrote: the TypeScript client, the official inspector and the official conformance suite."""
+"""Clients of other projects: the TypeScript client, the official inspector and the official conformance suite."""
 
 from __future__ import annotations
 

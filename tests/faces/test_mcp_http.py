@@ -1,4 +1,4 @@
-"""The server over HTTP: clients of every transport find the same, and nobody else anything."""
+"""The server over HTTP: clients of every transport get the same answers, and other users' data stays hidden."""
 
 from __future__ import annotations
 

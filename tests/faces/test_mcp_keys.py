@@ -1,4 +1,4 @@
-"""Keys over HTTP: each sees what it was made for, and without one nobody anything."""
+"""API keys over HTTP: each reads what it was granted, and requests without a key are refused."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ CallTool = Callable[[str, Json], Any]
 
 
 def tenant(word: str, user: str, call_tool: CallTool, shared: str | None = None) -> Tenant:
-    """Somebody who reads every answer to its end."""
+    """A client that reads every result to its end."""
 
     def call(operation: str, arguments: Json) -> Json:
         # The brief results of daily tools are a part of the detailed ones.

@@ -1,4 +1,4 @@
-"""Who is let in: keys, hosts, origins, rates and sizes; and what nobody may do to the service."""
+"""Access to the service: keys, hosts, origins, rate and size limits, and hostile requests."""
 
 from __future__ import annotations
 

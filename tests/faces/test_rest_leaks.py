@@ -80,7 +80,7 @@ def test_nothing_of_one_tenant_is_in_any_answer_to_the_other(alma: ALMA, pair: t
                     answer = first.call(route, arguments)
                     assert answer.status_code < 500, (route.path, arguments, answer.text)
                     if not route.operation.read_only and answer.status_code == 200:
-                        # An id that a caller chose for something of its own, whoever else has it.
+                        # An id that a caller chose for a record of its own, even if another record has it.
                         chosen.update(_strings(arguments))
                     _assert_nothing_of(second, answer, arguments, chosen)
             # What one could not do to the other's things was not done.

@@ -1,4 +1,4 @@
-"""Heuristics that say of themselves what must be true of them, whoever was killed while they were written.
+"""Heuristics that carry what must be true of them, even if a process was killed while writing them.
 
 The text and vector of a heuristic follow from its id and its revision, and every write is counted in the record, so a
 record tells how many versions, audit events and marks there must be.

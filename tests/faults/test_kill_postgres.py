@@ -28,7 +28,7 @@ LONGEST_LIFE_SECONDS = 0.08
 
 @pytest.fixture
 def server() -> Iterator[PostgresServer]:
-    """A server that nobody else relies on."""
+    """A server that no other test uses."""
     with PostgresServer() as server:
         yield server
 

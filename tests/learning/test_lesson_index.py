@@ -58,7 +58,7 @@ def test_a_process_that_remembers_learns_what_one_that_searches_everything_does(
     with opened(tmp_path / "other.db") as alma:
         fill_index(alma)
     for each in stream:
-        # Whoever just opened the store knows nothing and has to search all of it.
+        # A new process has an empty index and searches the whole store.
         with opened(tmp_path / "other.db") as forgetful:
             learn(forgetful, *each)
     with opened(tmp_path / "other.db") as alma:

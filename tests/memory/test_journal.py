@@ -1,4 +1,4 @@
-"""Memories are created, read, changed and deleted, by whoever may."""
+"""Memories are created, read, changed and deleted within the caller's scope."""
 
 from __future__ import annotations
 

@@ -251,7 +251,7 @@ def test_in_a_session_other_sessions_keep_their_memories(journal: Journal) -> No
         assert {memory.id for memory in found} == {risen.id, own.id}
     assert {memory.id for memory in journal.batch_read(SHOP).memories} == {theirs.id, risen.id, own.id}
     for scope, where in ((SHOP, MemoryFilter(session_id="s1")), (Scope(session_id="s1"), MemoryFilter())):
-        # Whoever names a session wants what it has.
+        # A query that names a session is limited to it.
         found = journal.batch_read(scope, by=here, where=where).memories
         assert {memory.id for memory in found} == {theirs.id, risen.id}
 

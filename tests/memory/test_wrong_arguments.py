@@ -13,7 +13,7 @@ from alma.model.memory import Memory
 from alma.model.scope import Scope
 
 SHOP = Scope(project_id="default")
-NOBODY: Any = None
+WRONG: Any = None
 A_NUMBER: Any = 5
 
 
@@ -54,7 +54,7 @@ def test_who_acts_is_an_attribution(alma: ALMA, call: Callable[[ALMA, Any], obje
         lambda alma: alma.journal.get_context(SHOP, directory=A_NUMBER),
         lambda alma: alma.journal.get_context(SHOP, directory="x" * 5_000),
         lambda alma: alma.projects.initialize(user_id="u", path="\0"),
-        lambda alma: alma.writer.save(NOBODY),
+        lambda alma: alma.writer.save(WRONG),
     ],
 )
 def test_what_is_no_id_path_or_record_is_refused(alma: ALMA, call: Callable[[ALMA], object]) -> None:

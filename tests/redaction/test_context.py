@@ -5,7 +5,7 @@ from __future__ import annotations
 # ruff: noqa: E501 - a key is one word, however long it is
 from alma.ingest import redact_text
 
-# The text, and the pieces of it that nobody may see afterwards.
+# The text, and the pieces of it that must be masked.
 SECRETS = [
     ("hasło to Pierogi55!", ["Pierogi55"]),
     ("heslo je Knedlik88!", ["Knedlik88"]),

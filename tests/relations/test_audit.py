@@ -1,4 +1,4 @@
-"""The audit log: what it tells, what it keeps to itself, and that nobody changes it unnoticed."""
+"""The audit log: its contents, what it leaves out, and that tampering is detected."""
 
 from __future__ import annotations
 

@@ -265,7 +265,7 @@ def test_a_user_relates_their_private_memory_to_what_others_share(
             relationships.unrelate("private", "shared", "references", SHOP, by=anybody)
         with pytest.raises(NotFoundError):
             relationships.detect("private", SHOP, by=anybody)
-    # A scope that names a user does not make whoever asks that user.
+    # A scope that names a user does not make the caller that user.
     with pytest.raises(NotFoundError):
         relationships.of("private", Scope(project_id="shop", user_id="bob"), by=ana)
 

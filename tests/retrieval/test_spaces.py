@@ -67,7 +67,7 @@ def written(place: str) -> str:
 
 @pytest.fixture
 def unnamed(place: str) -> str:
-    """A store whose vectors nobody gave a model's name to."""
+    """A store whose vectors have no model name."""
     with open_storage(place) as store:
         store.save(a_memory("m").replace(embedding=ONE.encode(TEXT)))
     return place

@@ -1,4 +1,4 @@
-"""Standing instructions: handed over while they hold, and in nobody's place."""
+"""Standing instructions: returned while they are valid, without taking the place of other memories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A full-text table or column that somebody dropped: found without it, said so, made anew when the store is opened."""
+"""A dropped full-text table or column: retrieval is degraded, and opening the store rebuilds it."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_what_a_killed_relay_held_is_taken_over_when_its_lease_ends(
 
 
 def test_a_relay_whose_lease_ended_overwrites_nothing(lite: StorageBackend, second: SecondStore) -> None:
-    """One that was suspended applies an old state; whoever took over is told to look again."""
+    """A suspended relay applies an old state; the relay that took over is told to read the record again."""
     memory = make.a_memory(title="old")
     Relay(lite, second).run()
     lite.save(memory)

@@ -1,4 +1,4 @@
-"""Orders in imported files: they come, they wait in the archive, and nobody is handed them."""
+"""Prompt injection in imported files is quarantined in the archive and never retrieved."""
 
 from __future__ import annotations
 

@@ -639,7 +639,7 @@ def test_relations_arrive_under_names_that_can_be_asked_for(store: StorageBacken
     assert (job.memory.title, job.edge.metadata["relation"]) == ("ACME", "Works at")
     assert [each.memory.title for each in relationships.of(ids["ACME"], here, relations=["beschäftigt"])] == ["Ana"]
     assert [each.memory.title for each in relationships.of(ids["the fix"], here, relations=["resolves"])] == ["the bug"]
-    # What somebody says here is the same relation.
+    # A relation created here is the same as the imported one.
     relationships.relate(ids["the fix"], ids["the bug"], "resolves", here)
     assert import_into(store, tmp_path / "legacy", "mcp-memory").new == {}
 

@@ -51,7 +51,7 @@ def filled(postgres: PostgresServer) -> Iterator[PostgreSQLStorage]:
 
 @pytest.fixture
 def store(filled: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch) -> PostgreSQLStorage:
-    """Whoever has more than a few records has many."""
+    """An owner with more than a few records counts as a large one."""
     monkeypatch.setattr(postgres_vectors, "_FEW_RECORDS", 20)
     monkeypatch.setattr(ranking, "BUDGET", 20)
     monkeypatch.setattr(postgres_words, "_BUDGET", 200)

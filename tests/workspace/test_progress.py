@@ -45,7 +45,7 @@ def test_the_documented_example_runs_without_a_store() -> None:
         agent="Victor",
     )
     tracker.update_status(item.id, "in_progress")
-    # What was begun is to be finished, as long as nothing else waits, and by whoever began it.
+    # A started item is proposed again to the agent that started it, as long as nothing else is open.
     assert tracker.get_next_item(strategy="priority") == tracker.require_item(item.id)
     assert tracker.get_next_item(agent="Victor") == tracker.require_item(item.id)
     assert tracker.get_next_item(agent="Helena") is None

@@ -597,7 +597,7 @@ export interface DeleteProject {
   confirm?: string | null;
   /** A folder on this machine that receives an export first. */
   export_to?: string | null;
-  /** The project; with it goes everything in it, whoever's it is. */
+  /** The project; everything in it is deleted too, also of other users. */
   project_id: string;
 }
 

@@ -84,7 +84,7 @@ MIGRATIONS = (
 
 
 def migrate(server: GraphServer) -> None:
-    """Apply the migrations that the server has not had yet, whoever else does so at the same time."""
+    """Apply the migrations that the server lacks; safe if several processes do so at the same time."""
     _run(server, TRACKING)
     applied = _applied(server)
     for migration in MIGRATIONS:

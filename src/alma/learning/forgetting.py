@@ -338,7 +338,7 @@ class ForgettingTrigger:
         """Count an outcome of this scope; returns how many outcomes were forgotten because of it."""
         with self._lock:
             self._learned[scope] += 1
-            # How many there are from before is not known to whoever has just begun.
+            # A new process does not know how many outcomes earlier ones stored.
             if self._learned[scope] < self._look_after.get(scope, 1):
                 return 0
             self._learned[scope] = 0

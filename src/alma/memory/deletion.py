@@ -93,9 +93,9 @@ class _Owner:
 class Deletions:
     """Deletes users and projects: records of every kind, versions, archive, vectors, audit details and kept answers.
 
-    A user's projects go with the user, and with a project or a session all memories in it, whoever's they are. What
-    stays is the audit log, in which events keep who did what to which id, without details. `flush` stores what this
-    process has yet to write, before it is looked for.
+    A user's projects go with the user, and with a project or a session all memories in it, also those of other users.
+    What stays is the audit log, in which events keep who did what to which id, without details. `flush` stores what
+    this process has yet to write, before it is looked for.
     """
 
     def __init__(

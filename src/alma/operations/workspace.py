@@ -158,7 +158,7 @@ class DeleteUser(Deletion):
 
 
 class DeleteProject(Deletion):
-    project_id: Name = Field(description="The project; with it goes everything in it, whoever's it is.")
+    project_id: Name = Field(description="The project; everything in it is deleted too, also of other users.")
 
 
 class Deleted(Output):

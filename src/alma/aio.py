@@ -64,6 +64,7 @@ class AsyncALMA:
         redaction: Mapping[str, Any] | None = None,
         audit: Mapping[str, Any] | None = None,
         benefit: Mapping[str, Any] | None = None,
+        maintenance: Mapping[str, Any] | None = None,
     ) -> Opening[Self]:
         """A memory without a configuration file; awaited, or entered with `async with`."""
         opened = cls._made(
@@ -96,6 +97,7 @@ class AsyncALMA:
             redaction=redaction,
             audit=audit,
             benefit=benefit,
+            maintenance=maintenance,
         )
         return Opening(opened)
 

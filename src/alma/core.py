@@ -310,6 +310,7 @@ class ALMA(GeneralMemories, Closeable):
         redaction: Mapping[str, Any] | None = None,
         audit: Mapping[str, Any] | None = None,
         benefit: Mapping[str, Any] | None = None,
+        maintenance: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open a memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
@@ -346,6 +347,7 @@ class ALMA(GeneralMemories, Closeable):
             "redaction": redaction,
             "audit": audit,
             "benefit": benefit,
+            "maintenance": maintenance,
         }
         given = {key: value for key, value in keys.items() if value is not None}
         return cls._of(parts_at(path, project_id, given), redactor)

@@ -14,7 +14,7 @@ from alma.errors import ConfigurationError, LanguageModelError, MissingDependenc
 from alma.llm.anthropic import AnthropicModel
 from alma.llm.base import LanguageModel, Message, complete_json
 from alma.llm.ollama import OllamaModel
-from alma.llm.openai import AzureOpenAIModel, OpenAIModel
+from alma.llm.openai import AzureOpenAIModel, GroqModel, OpenAIModel
 from tests.support.http_server import Reply, error
 from tests.support.language_server import KEY, LanguageServer
 from tests.support.tiny_model import TinyModel
@@ -101,6 +101,13 @@ def test_garbage_is_an_error(make: Make, server: LanguageServer, body: bytes) ->
     server.script.extend([Reply(body=body)] * 2)
     with pytest.raises(LanguageModelError):
         make(attempts=2).complete(ASKED)
+
+
+def test_groq_is_asked_at_its_own_address_or_through_a_gateway(server: LanguageServer) -> None:
+    with GroqModel(KEY) as model:
+        assert (model.model, str(model._client.base_url)) == ("openai/gpt-oss-20b", "https://api.groq.com/openai/v1/")
+    with GroqModel(KEY, "llama-3.3-70b-versatile", f"{server.url}/v1") as model:
+        assert complete_json(model, ASKED, SCHEMA) == {"n": 4}
 
 
 def test_an_answer_in_parts_is_read_as_one(server: LanguageServer) -> None:
@@ -263,17 +270,24 @@ def test_an_exhausted_quota_does_not_pass(server: LanguageServer) -> None:
         ("azure", {"deployment": "x", "endpoint": "https://x"}, "AZURE_OPENAI_API_KEY"),
         ("azure", {"deployment": "x", "api_key": "k"}, "AZURE_OPENAI_ENDPOINT"),
         ("anthropic", {}, "ANTHROPIC_API_KEY"),
+        ("groq", {}, "Groq needs an API key: set GROQ_API_KEY"),
         ("ollama", {"model": " "}, "name of a model"),
         ("ollama", {}, "model"),
         ("openai", {"api_key": "k", "colour": "red"}, "colour"),
         ("openai", {"api_key": "k", "attempts": 0}, "attempts"),
-        ("palm", {}, "openai, azure, anthropic, ollama"),
+        ("palm", {}, "openai, azure, anthropic, groq, ollama"),
     ],
 )
 def test_what_is_missing_is_said_before_anything_is_sent(
     provider: str, options: dict[str, Any], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_ENDPOINT", "ANTHROPIC_API_KEY"):
+    for name in (
+        "OPENAI_API_KEY",
+        "AZURE_OPENAI_API_KEY",
+        "AZURE_OPENAI_ENDPOINT",
+        "ANTHROPIC_API_KEY",
+        "GROQ_API_KEY",
+    ):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match=said):
         create_language_model(provider, **options)
@@ -285,6 +299,7 @@ def test_what_is_missing_is_said_before_anything_is_sent(
         ("openai", "openai", "openai"),
         ("azure", "openai", "azure"),
         ("anthropic", "anthropic", "anthropic"),
+        ("groq", "openai", "openai"),
         ("ollama", "ollama", "ollama"),
     ],
 )

@@ -46,6 +46,7 @@ class _Provider:
 
 _OPENAI = {"api_key": "OPENAI_API_KEY"}
 _AZURE_OPENAI = {"endpoint": "AZURE_OPENAI_ENDPOINT", "api_key": "AZURE_OPENAI_API_KEY"}
+_GROQ = {"api_key": "GROQ_API_KEY"}
 _ANTHROPIC = {"api_key": "ANTHROPIC_API_KEY"}
 
 _EMBEDDERS = {
@@ -63,6 +64,7 @@ _LANGUAGE_MODELS = {
     "openai": _Provider("alma.llm.openai:OpenAIModel", _OPENAI),
     "azure": _Provider("alma.llm.openai:AzureOpenAIModel", _AZURE_OPENAI),
     "anthropic": _Provider("alma.llm.anthropic:AnthropicModel", _ANTHROPIC),
+    "groq": _Provider("alma.llm.openai:GroqModel", _GROQ),
     "ollama": _Provider("alma.llm.ollama:OllamaModel"),
 }
 
@@ -95,7 +97,7 @@ def create_cache(backend: str = "memory", **options: Any) -> CacheBackend:
 
 
 def create_language_model(provider: str, **options: Any) -> LanguageModel:
-    """The language model of this provider: openai, azure, anthropic or ollama; `options` are its constructor's.
+    """The language model of this provider: openai, azure, anthropic, groq or ollama; `options` are its constructor's.
 
     API keys and the Azure endpoint default to environment variables.
     """

@@ -303,7 +303,7 @@ _SCHEMA: dict[str, Any] = {
 }
 
 
-_PROVIDERS = ("openai", "azure", "anthropic", "ollama")
+_PROVIDERS = ("openai", "azure", "anthropic", "groq", "ollama")
 _CHOICES = ("auto", "rules", "llm", *_PROVIDERS)
 
 
@@ -325,7 +325,7 @@ def create_extractor(
 
     * `rules`: no model.
     * `llm`: the given `llm`; if it does not answer, the rules do.
-    * `openai`, `azure`, `anthropic`, `ollama`: the model of that provider; the keywords are its constructor's.
+    * `openai`, `azure`, `anthropic`, `groq`, `ollama`: the model of that provider; the keywords are its constructor's.
     * `auto`: the given `llm` if there is one, else the rules.
 
     What they propose is taken if the `judge`, by default that of this process, finds that the conversation says it.

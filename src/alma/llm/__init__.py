@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from alma.llm.base import complete_json as complete_json
     from alma.llm.ollama import OllamaModel as OllamaModel
     from alma.llm.openai import AzureOpenAIModel as AzureOpenAIModel
+    from alma.llm.openai import GroqModel as GroqModel
     from alma.llm.openai import OpenAIModel as OpenAIModel
 
 _HOME_OF = {
@@ -25,6 +26,7 @@ _HOME_OF = {
     "OpenAIModel": "alma.llm.openai",
     "AzureOpenAIModel": "alma.llm.openai",
     "AnthropicModel": "alma.llm.anthropic",
+    "GroqModel": "alma.llm.openai",
     "OllamaModel": "alma.llm.ollama",
     "ScriptedModel": "alma.llm.base",
     "create_language_model": "alma.bootstrap.providers",

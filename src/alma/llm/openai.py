@@ -11,6 +11,8 @@ from alma.llm.sdk import SdkModel, deadline_hooks
 from alma.model.secret import Secret
 
 DEFAULT_MODEL = "gpt-4.1-mini"
+# Of the models there, those named gpt-oss follow a JSON schema strictly.
+DEFAULT_GROQ_MODEL = "openai/gpt-oss-20b"
 
 
 class ChatModel(SdkModel):
@@ -66,6 +68,9 @@ _OF_TEXT = ("text", "output_text")
 class OpenAIModel(ChatModel):
     """An OpenAI model; `base_url` names a compatible service, which may need no key."""
 
+    _vendor, _variable = "OpenAI", "OPENAI_API_KEY"
+    _address: str | None = None
+
     def __init__(
         self,
         api_key: str | Secret = "",
@@ -77,18 +82,19 @@ class OpenAIModel(ChatModel):
     ) -> None:
         key = Secret(api_key)
         if not key and base_url is None:
-            raise ConfigurationError("OpenAI needs an API key: set OPENAI_API_KEY or give api_key=…")
+            raise ConfigurationError(f"{self._vendor} needs an API key: set {self._variable} or give api_key=…")
         openai = openai_package("openai")
         fixes = {
-            401: "check the API key (OPENAI_API_KEY, or api_key=…)",
+            401: f"check the API key ({self._variable}, or api_key=…)",
             403: "this API key may not use the model; check the project's permissions",
             404: f"check the model {model!r} and base_url",
             429: "ask for less at once, or raise the account's limits",
         }
         patience = {"timeout_seconds": timeout_seconds, "attempts": attempts, "backoff_seconds": backoff_seconds}
-        name = "OpenAI" if base_url is None else f"the language model at {base_url}"
+        base_url = base_url or self._address
+        name = self._vendor if base_url == self._address else f"the language model at {base_url}"
         super().__init__(name, model, key, fixes, openai, **patience)
-        if base_url is not None:
+        if base_url != self._address:
             # Compatible services know the older parameter name.
             self._length_parameter = "max_tokens"
         self._client = openai.OpenAI(
@@ -100,6 +106,24 @@ class OpenAIModel(ChatModel):
                 follow_redirects=False, event_hooks=deadline_hooks(openai.DefaultHttpxClient)
             ),
         )
+
+
+class GroqModel(OpenAIModel):
+    """A model of Groq, which has OpenAI's API; `base_url` names a gateway to it."""
+
+    _vendor, _variable = "Groq", "GROQ_API_KEY"
+    _address = "https://api.groq.com/openai/v1"
+
+    def __init__(
+        self,
+        api_key: str | Secret = "",
+        model: str = DEFAULT_GROQ_MODEL,
+        base_url: str | None = None,
+        timeout_seconds: float = 60.0,
+        attempts: int = 3,
+        backoff_seconds: float = 0.5,
+    ) -> None:
+        super().__init__(api_key, model, base_url, timeout_seconds, attempts, backoff_seconds)
 
 
 def openai_package(extra: str) -> ModuleType:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from alma import ALMA, LearningProtocol, MemoryScope, RetrievalEngine
+from alma import ALMA, LearningProtocol, MemoryScope, RetrievalEngine, open_storage
 from alma.compat.names import MODULES
 from alma.errors import ScopeViolationError, ValidationError
 from alma.integration import (
@@ -121,7 +121,9 @@ def test_a_context_is_made_without_a_store() -> None:
 
 
 def test_the_session_manager_answers_the_earlier_calls() -> None:
-    manager = SessionManager("shop", progress_tracker=ProgressTracker("shop"))
+    manager = SessionManager(
+        "shop", open_storage("memory://"), progress_tracker=ProgressTracker("shop", open_storage("memory://"))
+    )
 
     def kind(context: SessionContext) -> SessionContext:
         context.rules_of_engagement.append("be kind")
@@ -170,7 +172,7 @@ def test_a_work_item_takes_steps_of_its_own() -> None:
 
 
 def test_the_tracker_answers_the_earlier_calls() -> None:
-    tracker: Any = ProgressTracker("shop")
+    tracker: Any = ProgressTracker("shop", open_storage("memory://"))
     first, second = tracker.create_from_list([{"title": "Cart"}, {"title": "Pay", "agent": "victor"}], "helena")
     assert [item.title for item in tracker.expand_to_items("Do:\n - one\n- two\n-\n")] == ["one", "two"]
     assert tracker.get_work_item(first.id) == first
@@ -390,7 +392,7 @@ def test_a_session_begins_from_a_prompt(alma: ALMA, tmp_path: Path) -> None:
     begin: Any = importlib.import_module("alma.initializer")
     (tmp_path / "src").mkdir()
     (tmp_path / "pyproject.toml").touch()
-    initializer = begin.SessionInitializer(alma, session_manager=SessionManager("shop"))
+    initializer = begin.SessionInitializer(alma, session_manager=SessionManager("shop", open_storage("memory://")))
     result = initializer.initialize("shop", "helena", "Test:\n- login\n* logout\n2. pay", str(tmp_path))
     assert [item.title for item in result.work_items] == ["login", "logout", "pay"]
     assert result.recommended_start.title == "login"

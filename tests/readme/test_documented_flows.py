@@ -154,9 +154,9 @@ def test_a_domain_needs_no_configuration(tmp_path: Path, monkeypatch: pytest.Mon
         assert alma.retrieve("Compare two surveys", "ada").outcomes
 
 
-@pytest.mark.parametrize("stored", [False, True])
-def test_the_tracker_says_what_is_next(alma: ALMA, stored: bool) -> None:
-    tracker = ProgressTracker("my-project", alma.storage) if stored else ProgressTracker("my-project")
+@pytest.mark.parametrize("given", [False, True])
+def test_the_tracker_says_what_is_next(alma: ALMA, given: bool) -> None:
+    tracker = ProgressTracker("my-project", alma.storage) if given else ProgressTracker("my-project")
     item = tracker.create_work_item(
         title="Fix authentication bug",
         description="Login fails on mobile devices",
@@ -171,8 +171,8 @@ def test_the_tracker_says_what_is_next(alma: ALMA, stored: bool) -> None:
     major = tracker.create_work_item(title="Rotate the keys", priority=90)
     for strategy, expected in (("priority", major), ("quick_win", minor)):
         assert tracker.get_next_item(strategy=strategy) == expected
-    if stored:
-        assert ProgressTracker("my-project", alma.storage).require_item(item.id).status == "in_progress"
+    assert ProgressTracker("my-project", alma.storage).require_item(item.id).status == "in_progress"
+    tracker.close()
 
 
 def test_a_session_starts_where_the_last_one_ended(alma: ALMA) -> None:
@@ -191,11 +191,32 @@ def test_a_session_starts_where_the_last_one_ended(alma: ALMA) -> None:
         assert list(context.previous_handoff.next_steps) == ["Test refresh tokens", "Add error cases"]
         return context.previous_handoff.last_action
 
-    unstored = SessionManager("my-project")
-    assert [session(unstored), session(unstored)] == [None, "completed_oauth_tests"]
-    assert session(SessionManager("my-project", alma.storage)) is None
-    with ALMA.from_config(".alma/config.yaml") as another:
-        assert session(SessionManager("my-project", another.storage)) == "completed_oauth_tests"
+    for expected in (None, "completed_oauth_tests"):
+        with SessionManager("my-project") as manager:
+            assert session(manager) == expected
+    assert session(SessionManager("my-project", alma.storage)) == "completed_oauth_tests"
+    with SessionManager("another-project") as manager:
+        assert session(manager) is None
+
+
+def test_the_default_store_is_that_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with ProgressTracker("shop") as tracker:
+        tracker.create_work_item("Test the cart")
+    assert (tmp_path / ".alma" / "alma.db").is_file()
+    monkeypatch.setenv("ALMA_STORE", str(tmp_path / "other.db"))
+    with ProgressTracker("shop") as tracker:
+        assert tracker.get_items() == []
+        tracker.create_work_item("Test the checkout")
+    monkeypatch.delenv("ALMA_STORE")
+    (tmp_path / "alma.yaml").write_text(
+        "project_id: shop\nembedding_provider: mock\nembedding_dim: 8\nstorage_dir: .\ndb_name: other.db\n"
+        "redaction: {patterns: [{name: badge, pattern: 'badge-[0-9]+'}]}\n"
+    )
+    monkeypatch.setenv("ALMA_CONFIG", "alma.yaml")
+    with ProgressTracker("shop") as tracker:
+        assert [item.title for item in tracker.get_items()] == ["Test the checkout"]
+        assert tracker.create_work_item("Ask badge-17").title == "Ask [redacted:badge]"
 
 
 def test_a_conversation_is_learned_from_without_a_language_model(alma: ALMA) -> None:

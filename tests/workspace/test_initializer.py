@@ -164,7 +164,10 @@ def test_the_rules_follow_from_the_agents_scope() -> None:
 
 @pytest.fixture
 def initializer(alma: Agents) -> SessionInitializer:
-    manager, tracker = SessionManager("shop"), ProgressTracker("shop")
+    manager, tracker = (
+        SessionManager("shop", open_storage("memory://")),
+        ProgressTracker("shop", open_storage("memory://")),
+    )
     session = manager.start_session("Helena").session_id
     manager.create_handoff("Helena", session, "tested the cart", "success", ["test the checkout"], ["no key"])
     tracker.create_work_item("Test the checkout", priority=80, agent="Helena")
@@ -195,7 +198,7 @@ def test_everything_is_gathered_before_a_session_starts(repository: Path, initia
 
 
 def test_what_was_begun_comes_before_what_could_begin() -> None:
-    tracker = ProgressTracker("shop")
+    tracker = ProgressTracker("shop", open_storage("memory://"))
     tracker.create_work_item("urgent", priority=99)
     tracker.update_status(tracker.create_work_item("begun", agent="helena").id, "in_progress")
     tracker.update_status(tracker.create_work_item("victors", agent="victor").id, "in_progress")
@@ -216,9 +219,16 @@ def test_the_prompt_keeps_to_its_budget(repository: Path, initializer: SessionIn
 def test_it_works_with_nothing_to_ask() -> None:
     result = SessionInitializer().initialize("shop", "helena", "Test the cart")
     assert result.to_prompt() == "## Goal\n- Test the cart"
-    assert SessionManager("shop").start_session("helena", session_id=result.session_id).session_id == result.session_id
+    assert (
+        SessionManager("shop", open_storage("memory://"))
+        .start_session("helena", session_id=result.session_id)
+        .session_id
+        == result.session_id
+    )
 
 
 def test_the_parts_must_be_of_the_project() -> None:
     with pytest.raises(ValidationError, match="differs from the project of the manager, tracker or memory: office"):
-        SessionInitializer(session_manager=SessionManager("office")).initialize("shop", "helena", "Test")
+        SessionInitializer(session_manager=SessionManager("office", open_storage("memory://"))).initialize(
+            "shop", "helena", "Test"
+        )

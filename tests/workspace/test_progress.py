@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alma import open_storage
 from alma.clock import now
 from alma.errors import NotFoundError, ValidationError
 from alma.model.scope import Scope
@@ -36,8 +37,8 @@ def status(tracker: ProgressTracker, item_id: str) -> str:
     return str(tracker.require_item(item_id).status)
 
 
-def test_the_documented_example_runs_without_a_store() -> None:
-    tracker = ProgressTracker("my-project")
+def test_the_documented_example_runs() -> None:
+    tracker = ProgressTracker("my-project", open_storage("memory://"))
     item = tracker.create_work_item(
         title="Fix authentication bug",
         description="Login fails on mobile devices",
@@ -67,14 +68,14 @@ def test_another_tracker_on_the_store_sees_the_items_of_its_project_alone(
 
 @pytest.mark.parametrize("spelled", ["IN_PROGRESS", "in-progress", " In Progress ", WorkItemStatus.IN_PROGRESS])
 def test_a_status_may_be_spelled_in_many_ways(spelled: str) -> None:
-    tracker = ProgressTracker("shop")
+    tracker = ProgressTracker("shop", open_storage("memory://"))
     made(tracker, "a")
     assert tracker.update_status("a", spelled).status is WorkItemStatus.IN_PROGRESS
 
 
 @pytest.mark.parametrize("word", ["finished?", "", 3, None])
 def test_an_unknown_status_is_named_with_those_there_are(word: object) -> None:
-    tracker = ProgressTracker("shop")
+    tracker = ProgressTracker("shop", open_storage("memory://"))
     made(tracker, "a")
     with pytest.raises(ValidationError, match="must be one of pending, in_progress, blocked, review, done, failed"):
         tracker.update_status("a", word)  # type: ignore[arg-type]
@@ -163,7 +164,7 @@ def test_a_dependency_on_what_is_done_holds_nothing_up(tracker: ProgressTracker)
     ],
 )
 def test_what_is_no_name_is_an_error_that_says_so(call: Callable[[ProgressTracker], object]) -> None:
-    tracker = ProgressTracker("shop")
+    tracker = ProgressTracker("shop", open_storage("memory://"))
     made(tracker, "a")
     with pytest.raises(ValidationError, match="work_item"):
         call(tracker)
@@ -305,7 +306,7 @@ def test_a_summary_counts_and_shows_what_matters(tracker: ProgressTracker) -> No
     assert summary.next_suggested == tracker.get_item("a")
     assert summary.blockers == ("e: waits for a",)
     assert str(summary) == "shop: 1 of 5 done (20%)"
-    assert ProgressTracker("empty").get_progress_summary().completion == 0.0
+    assert ProgressTracker("empty", open_storage("memory://")).get_progress_summary().completion == 0.0
 
 
 def test_a_summary_for_a_prompt_keeps_to_its_budget_and_shows_titles_as_data(tracker: ProgressTracker) -> None:
@@ -357,7 +358,7 @@ actions = st.sampled_from(["wait", "done", "pending", "delete"])
 
 @given(st.lists(st.tuples(names, actions, names)))
 def test_whatever_happens_what_is_blocked_waits_for_something_open(steps: list[tuple[str, str, str]]) -> None:
-    tracker = ProgressTracker("shop")
+    tracker = ProgressTracker("shop", open_storage("memory://"))
     made(tracker, *"abcde")
     for step in steps:
         with contextlib.suppress(ValidationError, NotFoundError):

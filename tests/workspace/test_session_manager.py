@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alma import open_storage
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.sessions import Sessions
 from alma.model.briefing import Line, Topic, briefing
@@ -27,8 +28,8 @@ def finished(manager: SessionManager, action: str = "tested the cart", agent: st
     return context
 
 
-def test_the_documented_example_runs_without_a_store() -> None:
-    manager = SessionManager("my-project")
+def test_the_documented_example_runs() -> None:
+    manager = SessionManager("my-project", open_storage("memory://"))
     for expected in (None, "completed_oauth_tests"):
         context = manager.start_session(agent="Helena", goal="Complete auth testing")
         handoff = context.previous_handoff
@@ -219,7 +220,7 @@ def test_an_outcome_may_be_said_in_many_ways(said: object, meant: str) -> None:
 
 @pytest.mark.parametrize("nonsense", ["banana", "not a success", 1, ["success"]])
 def test_a_nonsensical_outcome_is_an_error_that_lists_them(nonsense: object) -> None:
-    manager = SessionManager("shop")
+    manager = SessionManager("shop", open_storage("memory://"))
     session = manager.start_session("helena").session_id
     with pytest.raises(ValidationError, match="must be one of success, failure, partial, interrupted, unknown"):
         manager.create_handoff("helena", session, "tested", nonsense)  # type: ignore[arg-type]
@@ -227,7 +228,7 @@ def test_a_nonsensical_outcome_is_an_error_that_lists_them(nonsense: object) -> 
 
 
 def test_what_a_handoff_would_refuse_is_refused_when_it_is_noted() -> None:
-    manager = SessionManager("shop")
+    manager = SessionManager("shop", open_storage("memory://"))
     session = manager.start_session("helena").session_id
     with pytest.raises(ValidationError, match="confidence_level"):
         manager.update_session("helena", session, confidence=2.0)

@@ -16,14 +16,14 @@ from alma.errors import ConfigurationError, shown
 from alma.paths import expand_home
 
 if TYPE_CHECKING:
-    from alma.storage.base import StorageBackend
-    from alma.vectors.base import VectorIndex
-if TYPE_CHECKING:
     from alma.embeddings.base import EmbeddingProvider
+    from alma.memory.updates import Screen
+    from alma.storage.base import StorageBackend
     from alma.storage.migrations.base import Migrator
     from alma.storage.postgres.partitions import Partition
     from alma.storage.postgresql import PostgreSQLStorage
     from alma.sync.reembed import Progress
+    from alma.vectors.base import VectorIndex
 
 
 IN_MEMORY = "memory://"
@@ -71,13 +71,19 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
 
 
 class StoreUser(Closeable):
-    """Base of classes that work on a given store, or open and close one in memory."""
+    """Base of classes that work on a given store, or open and close the default store of the project."""
 
-    def __init__(self, storage: StorageBackend | None) -> None:
+    def __init__(self, storage: StorageBackend | None, screen: Screen) -> None:
+        from alma.bootstrap import open_default
+        from alma.memory.updates import screen_with, without_secrets
         from alma.storage.base import checked_storage
 
         self._owns_storage = storage is None
-        self._storage = checked_storage(type(self).__name__, open_storage(IN_MEMORY) if storage is None else storage)
+        self._screen = screen
+        if storage is None:
+            storage, redactor = open_default()
+            self._screen = screen_with(redactor) if screen is without_secrets else screen
+        self._storage = checked_storage(type(self).__name__, storage)
 
     def close(self) -> None:
         """Close the store if it was opened here; a given store stays open."""

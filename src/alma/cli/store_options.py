@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from alma.config import DEFAULT_CONFIG, config_file
+from alma.config import DEFAULT_CONFIG, DEFAULT_STORE, config_file
 from alma.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from alma.core import ALMA
     from alma.redaction.redactor import Redactor
 
-DEFAULT_STORE = ".alma/alma.db"
 STORES = "An SQLite file, file:///folder, a postgresql:// or an azure:// URL."
 
 Config = Annotated[

@@ -7,6 +7,7 @@ from pathlib import Path
 from alma.lazy import loader
 
 DEFAULT_CONFIG = Path(".alma/config.yaml")
+DEFAULT_STORE = ".alma/alma.db"
 
 
 def config_file(given: str | Path | None, store: str | None) -> Path | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from alma.bootstrap import create_embedder, open_storage, store_of_file
-from alma.config import DEFAULT_CONFIG
+from alma.config import DEFAULT_CONFIG, DEFAULT_STORE
 from alma.core import ALMA
 from alma.domains.schema import DomainSchema, prebuilt_schemas
 from alma.embeddings.base import EmbeddingProvider, as_provider
@@ -25,7 +25,6 @@ from alma.storage.base import StorageBackend, checked_storage
 
 _log = logging.getLogger("alma.domains")
 
-DEFAULT_PLACE = ".alma/alma.db"
 _EVERYWHERE = Scope.everywhere()
 _PREFIX = "domain_schema."
 
@@ -208,7 +207,7 @@ def _opened(
     embedder = create_embedder("local") if given is None else as_provider(given)
     if isinstance(storage, StorageBackend):
         return storage, embedder
-    place = DEFAULT_PLACE if storage is None else storage
+    place = DEFAULT_STORE if storage is None else storage
     opened = open_storage(place, embedding_dim=embedder.dimension, embedding_model=embedder.model)
     if storage is None:
         _log.info("a memory was opened at the default path", extra={"place": str(Path(place).absolute())})

@@ -44,15 +44,14 @@ _MAX_RECENT = 5
 
 
 class ProgressTracker(EarlierCalls, StoreUser):
-    """The work items of a project; without a store, in memory only."""
+    """The work items of a project, in the given store or in the project's default store."""
 
     def __init__(
         self, project_id: str, storage: StorageBackend | None = None, screen: Screen = without_secrets
     ) -> None:
         self.project_id = checked_name("progress", "project_id", project_id)
-        super().__init__(storage)
+        super().__init__(storage, screen)
         self._scope = Scope(project_id=project_id)
-        self._screen = screen
 
     # ------------------------------------------------------------------ items
 

@@ -178,7 +178,7 @@ _OPEN_SHOWN = 5
 
 
 class SessionManager(StoreUser):
-    """The sessions of a project's agents; without a store, in memory only.
+    """The sessions of a project's agents, in the given store or in the project's default store.
 
     Agent names are compared without case unless `any_case` is False. With a `user_id`, only sessions and handoffs of
     that user are visible.
@@ -196,14 +196,13 @@ class SessionManager(StoreUser):
         max_handoffs: int = 50,
     ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
-        super().__init__(storage)
-        self._screen = screen
+        super().__init__(storage, screen)
         self._any_case = any_case
         self._user_id = user_id
         self.progress_tracker = progress_tracker
         self.max_handoffs = max_handoffs
         self._enrichers: list[Enricher] = []
-        self._sessions = Sessions(self._storage, screen=screen)
+        self._sessions = Sessions(self._storage, screen=self._screen)
         self._handoffs = Handoffs(self._storage)
 
     # ------------------------------------------------------------------ a session

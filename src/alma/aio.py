@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -65,6 +65,7 @@ class AsyncALMA:
         audit: Mapping[str, Any] | None = None,
         benefit: Mapping[str, Any] | None = None,
         maintenance: Mapping[str, Any] | None = None,
+        webhooks: Sequence[Mapping[str, Any]] | None = None,
     ) -> Opening[Self]:
         """A memory without a configuration file; awaited, or entered with `async with`."""
         opened = cls._made(
@@ -98,6 +99,7 @@ class AsyncALMA:
             audit=audit,
             benefit=benefit,
             maintenance=maintenance,
+            webhooks=webhooks,
         )
         return Opening(opened)
 

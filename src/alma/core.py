@@ -64,6 +64,8 @@ from alma.telemetry import traced
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
+    from alma.events.delivery import WebhookConfig
+    from alma.events.webhooks import WebhookManager
     from alma.graph.walks import MemoryGraph
     from alma.llm.base import LanguageModel
     from alma.maintenance.policy import MaintenancePolicy
@@ -79,6 +81,8 @@ _SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correct
 
 # A query for what every slice includes, whatever the task.
 _ABOUT_NOTHING = "the start of a session"
+# How long a service that ends waits for the receivers of its webhooks.
+_LAST_EVENTS_SECONDS = 2.0
 _ALWAYS = ("user_preference", "memory")
 
 T = TypeVar("T", bound=Record)
@@ -122,6 +126,7 @@ class ALMA(GeneralMemories, Closeable):
         withhold: float = 0.0,
         withhold_of: Mapping[str, float] | None = None,
         maintenance: MaintenancePolicy | None = None,
+        webhooks: Iterable[WebhookConfig] = (),
     ) -> None:
         self.storage = checked_storage("alma", storage)
         self.retrieval = checked_part("alma", "retrieval_engine", retrieval_engine, RetrievalEngine, _ENGINE)
@@ -155,11 +160,14 @@ class ALMA(GeneralMemories, Closeable):
         self.graph = graph
         self.benefit = BenefitLog(storage, withhold, withhold_of)
         self._maintenance_policy = maintenance
+        self._webhook_configs = tuple(webhooks)
+        self._webhooks: WebhookManager | None = None
 
     @cached_property
     def maintenance(self) -> Maintenance:
         """Maintenance of the store: expiry, decay, cleanup, retention and cold storage."""
-        readers = tuple(each.name for each in self.sync.projections)
+        names = (each.name for each in self.sync.projections)
+        readers = (*names, *(each.projection for each in self._webhook_configs))
         return Maintenance(self.storage, self.archive, self._maintenance_policy, lambda: readers)
 
     @cached_property
@@ -311,6 +319,7 @@ class ALMA(GeneralMemories, Closeable):
         audit: Mapping[str, Any] | None = None,
         benefit: Mapping[str, Any] | None = None,
         maintenance: Mapping[str, Any] | None = None,
+        webhooks: Sequence[Mapping[str, Any]] | None = None,
     ) -> Self:
         """Open a memory without a configuration file: an SQLite file, by default `.alma/alma.db`, and the local model.
 
@@ -348,6 +357,7 @@ class ALMA(GeneralMemories, Closeable):
             "audit": audit,
             "benefit": benefit,
             "maintenance": maintenance,
+            "webhooks": webhooks,
         }
         given = {key: value for key, value in keys.items() if value is not None}
         return cls._of(parts_at(path, project_id, given), redactor)
@@ -371,6 +381,7 @@ class ALMA(GeneralMemories, Closeable):
             withhold=parts.withhold,
             withhold_of=parts.withhold_of,
             maintenance=parts.maintenance,
+            webhooks=parts.webhooks,
         )
 
     def for_project(self, project_id: str) -> ALMA:
@@ -384,15 +395,30 @@ class ALMA(GeneralMemories, Closeable):
         other._is_borrowed = True
         return other
 
-    def start_expiry(self) -> None:
-        """Remove expired rows and run maintenance in the background, until `stop_expiry` or `close`; services do so."""
+    def start_background(self) -> None:
+        """Start what services run in the background, until `stop_background` or `close`.
+
+        Engines are kept up to date, expired rows removed, maintenance runs at its interval, and the webhooks of the
+        configuration receive changes.
+        """
+        self.sync.start()
         self.maintenance.start()
+        if self._webhooks is None and self._webhook_configs:
+            from alma.events.webhooks import WebhookManager
+
+            self._webhooks = WebhookManager(storage=self.storage)
+            for each in self._webhook_configs:
+                self._webhooks.add_webhook(each)
         if self._expiry is None and self._expiry_interval_seconds:
             self._expiry = Expiry(self.storage, self.archive, self._expiry_interval_seconds)
             self._expiry.start()
 
-    def stop_expiry(self) -> None:
-        """Stop what `start_expiry` started."""
+    def stop_background(self) -> None:
+        """Stop what `start_background` started; what was not sent waits for the next start."""
+        self.sync.stop()
+        webhooks, self._webhooks = self._webhooks, None
+        if webhooks is not None:
+            webhooks.close(_LAST_EVENTS_SECONDS)
         if "maintenance" in self.__dict__:
             self.maintenance.stop()
         expiry, self._expiry = self._expiry, None
@@ -403,7 +429,7 @@ class ALMA(GeneralMemories, Closeable):
         """Close the store and its index; closing twice has no effect."""
         if self._is_borrowed:
             return
-        self.stop_expiry()
+        self.stop_background()
         self.sync.close()
         if self.graph is not None:
             self.graph.close()

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from alma import ALMA
 from alma.bootstrap import open_storage
 from alma.clock import now
 from alma.errors import ConfigurationError, ValidationError
@@ -34,6 +35,7 @@ from alma.model.learning import Heuristic
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from tests.extensions.conftest import on_each_database
+from tests.support.postgres import wait_until
 from tests.support.webhook_server import Answer, Delivery, WebhookServer
 
 SECRET = "a secret both sides know"
@@ -97,6 +99,28 @@ def test_a_commit_reaches_the_receiver_signed(
     assert delivery.headers["content-type"] == "application/json"
     assert is_ours(delivery)
     assert not is_ours(delivery, "another secret")
+
+
+def test_a_service_sends_changes_to_the_webhooks_of_its_configuration(
+    server: WebhookServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OUR_SECRET", SECRET)
+    hook = {"url": server.url, "secret": "${OUR_SECRET}", "name": "mirror", "memory_types": ["user_preference"]}
+    place = tmp_path / "alma.db"
+    with ALMA.quickstart(place, "shop", embedding_provider="mock", webhooks=[hook]) as alma:
+        alma.add_user_preference("ana", "style", "short")
+        assert server.received == []
+        alma.start_background()
+        first = alma.add_user_preference("ana", "units", "metric")
+        wait_until(lambda: len(server.received) == 1)
+        assert alma.maintenance.run(["outbox"])[0].count == 0
+    with ALMA.quickstart(place, "shop", embedding_provider="mock") as alma:
+        second = alma.add_user_preference("ana", "tone", "formal")
+    with ALMA.quickstart(place, "shop", embedding_provider="mock", webhooks=[hook]) as alma:
+        alma.start_background()
+        wait_until(lambda: len(server.received) == 2)
+    assert [json.loads(each.body)["memory_id"] for each in server.received] == [first.id, second.id]
+    assert all(map(is_ours, server.received))
 
 
 def test_a_description_of_a_webhook_shows_nothing_that_lets_others_send() -> None:

@@ -46,14 +46,23 @@ def test_a_configured_memory_is_kept_in_cosmos_db(config: Path) -> None:
 
 def test_the_doctor_names_plain_secrets_and_the_lines_to_write(config: Path) -> None:
     text = config.read_text().replace("${AZURE_COSMOS_KEY}", KEY)
-    config.write_text(f"{text}  openai: {{api_key: sk-plain}}\n  redis: {{url: 'redis://:secret@127.0.0.1:1/0'}}\n")
+    config.write_text(
+        f"{text}  openai: {{api_key: sk-plain}}\n  redis: {{url: 'redis://:secret@127.0.0.1:1/0'}}\n"
+        f"  webhooks: [{{url: 'http://127.0.0.1:1', secret: hook-plain}}]\n"
+    )
     shown = run("doctor", "--json")
     checks = [check for check in json.loads(shown.stdout)["checks"] if check["what"] == "secrets"]
-    assert [check["said"].split()[0] for check in checks] == ["azure.key", "openai.api_key", "redis.url"]
+    assert [check["said"].split()[0] for check in checks] == [
+        "azure.key",
+        "openai.api_key",
+        "redis.url",
+        "webhooks.0.secret",
+    ]
     assert "key: ${ALMA_AZURE_KEY}" in checks[0]["to_do"]
     assert "key: ${KEYVAULT:alma-azure-key}" in checks[0]["to_do"]
+    assert "secret: ${ALMA_WEBHOOKS_0_SECRET}" in checks[3]["to_do"]
     assert {check["status"] for check in checks} == {"warn"}
-    assert not any(secret in shown.stdout for secret in (KEY, "sk-plain", ":secret@"))
+    assert not any(secret in shown.stdout for secret in (KEY, "sk-plain", ":secret@", "hook-plain"))
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_nothing_is_written_while_nothing_is_over(place: str) -> None:
 
 def test_a_configuration_says_how_often_and_what_a_write_survives(tmp_path: Path) -> None:
     with memory_at(tmp_path / "a.db", expiry_interval_seconds=0, durability="power") as alma:
-        alma.start_expiry()
+        alma.start_background()
         assert alma._expiry is None
         with alma.storage._connections.lent() as connection:  # type: ignore[attr-defined]
             assert connection.execute("PRAGMA synchronous").fetchone() == (2,)

@@ -15,6 +15,7 @@ from alma import ALMA, AsyncALMA, ConfigurationError, MemoryScope, UserPreferenc
 from alma.config.loader import load_settings, settings_from
 from alma.config.secrets import azure_vault
 from alma.config.settings import Settings
+from alma.domains import get_research_schema
 from alma.storage.file_based import FileBasedStorage
 from alma.storage.postgresql import PostgreSQLStorage
 from alma.storage.sqlite_local import SQLiteStorage
@@ -42,6 +43,18 @@ def test_the_documented_file_opens_a_store_in_its_project(file: Path, tmp_path: 
     assert (tmp_path / ".alma" / "alma.db").is_file()
 
 
+def test_a_domain_gives_what_an_agent_does_not_say() -> None:
+    agents = {
+        "ada": {"domain": "research"},
+        "ben": {"domain": "research", "can_learn": ["citation_practice"], "min_occurrences_for_heuristic": 5},
+    }
+    scopes = settings_from({"project_id": "p", "agents": agents}).scopes()
+    assert scopes["ada"] == get_research_schema().scope_of("ada")
+    assert scopes["ben"] == MemoryScope(
+        "ben", ["citation_practice"], ["medical_advice", "legal_advice"], min_occurrences_for_heuristic=5
+    )
+
+
 def test_an_absolute_folder_stays_where_it_is(file: Path, tmp_path: Path) -> None:
     file.write_text(DOCUMENTED.replace("storage_dir: .alma", f"storage_dir: {tmp_path / 'elsewhere'}"))
     assert load_settings(file).storage_dir == str(tmp_path / "elsewhere")
@@ -60,6 +73,10 @@ def test_the_keys_may_stand_without_the_word_alma(tmp_path: Path) -> None:
         (
             {"project_id": "p", "agents": {"a": {"can_lern": []}}},
             "agents.a.can_lern is not known; did you mean can_learn?",
+        ),
+        (
+            {"project_id": "p", "agents": {"a": {"domain": "payments"}}},
+            "agents.a.domain must be coding, research, sales, general, customer_support, content_creation; for another",
         ),
         ({"projectid": "p"}, "projectid is not known; did you mean project_id?"),
         ({"ALMA": {"project_id": "p"}}, "ALMA is not known; did you mean alma?"),

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from alma.cache.base import CacheBackend
     from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
+    from alma.events.delivery import WebhookConfig
     from alma.graph.walks import MemoryGraph
     from alma.judge.base import Judge
     from alma.learning.protocols import LearningProtocol
@@ -84,6 +85,7 @@ class Parts:
     withhold: float = 0.0
     withhold_of: Mapping[str, float] = field(default_factory=dict)
     maintenance: MaintenancePolicy | None = None
+    webhooks: Sequence[WebhookConfig] = ()
 
 
 def parts_of_file(path: str | Path) -> Parts:
@@ -102,6 +104,24 @@ def store_of_file(
     settings = load_settings(path)
     chosen = _embedder_of(settings) if embedder is None else embedder
     return _storage_of(settings, chosen, None), chosen
+
+
+def open_default() -> tuple[StorageBackend, Redactor | None]:
+    """The store that the command line chooses without options, with the redactor of what is written to it.
+
+    ALMA_STORE and ALMA_CONFIG name one; else `.alma/config.yaml` does, if it exists; else it is `.alma/alma.db`.
+    """
+    from alma.config import DEFAULT_STORE, config_file
+    from alma.config.loader import load_settings
+    from alma.redaction.redactor import DEFAULT_REDACTOR
+
+    named, given = os.environ.get("ALMA_STORE") or None, os.environ.get("ALMA_CONFIG") or None
+    file = config_file(given, named)
+    if named is not None or file is None:
+        redactor = DEFAULT_REDACTOR if file is None else redactor_of_file(file)
+        return open_for_own_model(named or DEFAULT_STORE, new_model=local_model()), redactor
+    settings = load_settings(file)
+    return _storage_of(settings, _embedder_of(settings), None), _redactor_of(settings)
 
 
 def parts_at(place: str | Path | None, project_id: str, given: Mapping[str, Any]) -> Parts:
@@ -247,6 +267,7 @@ def _opened(settings: Settings, place: str | os.PathLike[str] | None = None) -> 
         withhold=settings.benefit.withhold,
         withhold_of=settings.withheld(),
         maintenance=settings.maintenance.policy(_folder_of(settings, place) / "cold"),
+        webhooks=[each.config() for each in settings.webhooks],
     )
 
 

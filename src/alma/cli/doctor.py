@@ -116,9 +116,9 @@ def _secrets(file: Path) -> Iterator[Check]:
     from alma.config.loader import plain_secrets
 
     for key in plain_secrets(file):
-        section, _, name = key.partition(".")
-        variable = f"ALMA_{section}_{name}".upper()
-        reference = f"alma-{section}-{name}".replace("_", "-")
+        section, _, name = key.rpartition(".")
+        variable = f"ALMA_{key}".replace(".", "_").upper()
+        reference = f"alma-{key}".replace(".", "-").replace("_", "-")
         to_do = f"{name}: ${{{variable}}}  (the environment)  or  {name}: ${{KEYVAULT:{reference}}}  (Azure Key Vault)"
         yield Check("secrets", "warn", f"{key} is written in {file} as plain text", f"under {section}:  write  {to_do}")
 

@@ -6,7 +6,7 @@ import difflib
 import logging
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from importlib import resources
 from pathlib import Path
@@ -47,13 +47,19 @@ def plain_secrets(path: str | Path) -> list[str]:
     """The keys of a file whose secrets are written in it, not referred to."""
     file = expand_home(path)
     given = _section(parse_yaml(file), file)
-    sections = ((key, values) for key, values in given.items() if isinstance(values, Mapping))
     return [
         f"{key}.{name}"
-        for key, values in sections
-        for name in secret_keys(section_at((key, "")))
+        for key, values in _sections(given)
+        for name in secret_keys(section_at((*key.split("."), "")))
         if _is_plain_secret(values.get(name))
     ]
+
+
+def _sections(given: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The sections of a file by their keys, those in lists by their numbers too."""
+    for key, value in given.items():
+        inner = {key: value} if not isinstance(value, list) else {f"{key}.{i}": each for i, each in enumerate(value)}
+        yield from ((name, each) for name, each in inner.items() if isinstance(each, Mapping))
 
 
 def _is_plain_secret(value: Any) -> bool:

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from alma.cache.keys import TTL_SECONDS
 from alma.config.secrets import Resolved
-from alma.errors import ValidationError
+from alma.domains.schema import prebuilt_schemas
+from alma.errors import ALMAError, ValidationError
 from alma.maintenance.policy import MaintenancePolicy
 from alma.model.common import checked_name
 from alma.model.scope import MemoryScope
 from alma.model.secret import Secret
 from alma.model.vector import LONGEST_VECTOR
+
+if TYPE_CHECKING:
+    from alma.events.delivery import WebhookConfig
 
 
 def _number(value: Any) -> Any:
@@ -104,6 +109,11 @@ def _section(value: Any) -> Any:
     return {} if value is None else value
 
 
+def _listed(value: Any) -> Any:
+    """A list whose items are all commented out is empty."""
+    return [] if value is None else value
+
+
 NOT_SHOWN = "not_shown"
 """The type of errors whose value may be a secret."""
 
@@ -131,7 +141,7 @@ DurabilityChoice = Literal["process", "power"]
 EmbeddingChoice = Literal["local", "openai", "azure", "mock"]
 """The embedding provider."""
 
-LanguageModelChoice = Literal["openai", "azure", "anthropic", "ollama"]
+LanguageModelChoice = Literal["openai", "azure", "anthropic", "groq", "ollama"]
 """The language model provider."""
 
 JudgeChoice = Literal["local", "llm", "strict"]
@@ -156,10 +166,16 @@ class BenefitSettings(_Section):
     withhold: Annotated[Number, Field(ge=0, le=0.5)] = 0.0
 
 
-class AgentSettings(_Section):
-    """What an agent may learn, and whose lessons it shares."""
+def _domain(value: str) -> str:
+    if value not in prebuilt_schemas():
+        raise ValueError(f"must be {', '.join(prebuilt_schemas())}; for another one leave it out and give can_learn")
+    return value
 
-    domain: str | None = None
+
+class AgentSettings(_Section):
+    """What an agent may learn, and whose lessons it shares; `domain` gives what the other keys do not say."""
+
+    domain: Annotated[str, AfterValidator(_domain)] | None = None
     can_learn: list[Name] = Field(default_factory=list)
     cannot_learn: list[Name] = Field(default_factory=list)
     share_with: list[Name] = Field(default_factory=list)
@@ -169,7 +185,8 @@ class AgentSettings(_Section):
 
     def scope_of(self, agent: str) -> MemoryScope:
         """The scope of this agent."""
-        return MemoryScope(agent_name=agent, **self.model_dump(exclude={"domain", "benefit"}))
+        base = MemoryScope(agent) if self.domain is None else prebuilt_schemas()[self.domain].scope_of(agent)
+        return replace(base, **self.model_dump(exclude={"domain", "benefit"}, exclude_unset=True))
 
 
 class PostgresSettings(_Section):
@@ -247,6 +264,43 @@ class RedisSettings(_Section):
     prefix: Name = "alma"
     ttl_seconds: Annotated[dict[str, Positive], AfterValidator(_ttls)] = Field(default_factory=dict)
     projection: Flag = False
+
+
+class WebhookSettings(_Section):
+    """A webhook: where a running service sends which changes."""
+
+    url: SecretText
+    name: Name | None = None
+    secret: SecretText | None = None
+    events: list[Name] = Field(default_factory=list)
+    memory_types: list[Name] = Field(default_factory=list)
+    project_id: Name | None = None
+    headers: dict[str, SecretText] = Field(default_factory=dict)
+    timeout_seconds: Positive = 10.0
+    retry_count: Annotated[Whole, Field(ge=0)] = 3
+    backoff_seconds: Weight = 1.0
+    allow_link_local: Flag = False
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        try:
+            self.config()
+        except ALMAError as exc:
+            raise PydanticCustomError(NOT_SHOWN, "is not valid: {said}", {"said": str(exc)}) from None
+        return self
+
+    def config(self) -> WebhookConfig:
+        """The webhook of these settings."""
+        from alma.events.delivery import WebhookConfig
+
+        headers = {name: value.reveal() for name, value in self.headers.items()}
+        return WebhookConfig(**{**self.model_dump(), "url": self.url.reveal(), "headers": headers})
+
+
+def _distinct(webhooks: list[WebhookSettings]) -> list[WebhookSettings]:
+    if len({(each.url.reveal(), each.name) for each in webhooks}) < len(webhooks):
+        raise PydanticCustomError(NOT_SHOWN, "has an address twice; give each of the two a name")
+    return webhooks
 
 
 class QdrantSettings(_Section):
@@ -396,6 +450,7 @@ class Settings(_Section):
     redaction: RedactionSettings
     audit: AuditSettings
     maintenance: MaintenanceSettings
+    webhooks: Annotated[list[WebhookSettings], BeforeValidator(_listed), AfterValidator(_distinct)]
 
     def withheld(self) -> dict[str, float]:
         """The shares that agents with a setting of their own withhold."""
@@ -448,4 +503,5 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "patterns": PatternSettings,
     "audit": AuditSettings,
     "maintenance": MaintenanceSettings,
+    "webhooks": WebhookSettings,
 }

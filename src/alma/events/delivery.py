@@ -69,6 +69,11 @@ class WebhookConfig:
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= least:
                 raise ConfigurationError(f"a webhook's {name} must be a number of at least {least}, not {shown(value)}")
 
+    @property
+    def projection(self) -> str:
+        """The name under which the outbox of a store keeps the changes for this webhook."""
+        return f"webhook.{self.name or hashlib.sha256(self.url.encode()).hexdigest()[:24]}"
+
     def wants(self, event: MemoryEvent) -> bool:
         """Whether the webhook wants this event."""
         return (

@@ -197,7 +197,7 @@ class StoredEndpoint:
     def __init__(self, config: WebhookConfig, storage: StorageBackend, poll_seconds: float) -> None:
         self.config = config
         self.stats = WebhookStats()
-        self.projection = f"webhook.{config.name or hashlib.sha256(config.url.encode()).hexdigest()[:24]}"
+        self.projection = config.projection
         self._storage = storage
         self._poll_seconds = poll_seconds
         kinds = [kind_named(kind) for kind in config.memory_types] or [cls for cls in KINDS if cls.spec.audited]

@@ -326,8 +326,7 @@ class LazyMemory(Closeable):
         with self._lock:
             if self._alma is None:
                 self._alma = self._open()
-                self._alma.start_expiry()
-                self._alma.sync.start()
+                self._alma.start_background()
             return self._alma
 
     def close(self) -> None:

@@ -319,8 +319,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
     @asynccontextmanager
     async def alive(_: FastAPI) -> AsyncIterator[None]:
         upkeep = asyncio.create_task(trim_when_idle(lambda: service.metrics.count))
-        service.alma.start_expiry()
-        service.alma.sync.start()
+        service.alma.start_background()
         try:
             if mcp is None:
                 yield
@@ -329,8 +328,7 @@ def _lifespan(service: Service, mcp: Starlette | None) -> Callable[[FastAPI], Ab
                     yield
         finally:
             upkeep.cancel()
-            service.alma.stop_expiry()
-            service.alma.sync.stop()
+            service.alma.stop_background()
             service.close()
 
     return alive

@@ -41,7 +41,7 @@ from alma.retry import Failure, retry, retry_after_seconds
 try:
     import httpx
 except ImportError as exc:
-    raise MissingDependencyError("httpx", "server") from exc
+    raise MissingDependencyError("httpx", "client") from exc
 
 __all__ = ["AsyncClient", "Client", "ServiceError", "ServiceUnreachable"]
 

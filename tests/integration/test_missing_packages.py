@@ -1,4 +1,4 @@
-"""Without the package of a framework, its adapter says which extra to install."""
+"""Without the package of a framework, its adapter says which extra to install, as the client of a service does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import importlib, sys
 for module, package in {cases!r}:
     sys.modules[package] = None
     try:
-        importlib.import_module(f"alma.integration.{{module}}")
+        importlib.import_module(f"alma.{{module}}")
     except Exception as exc:
         print(type(exc).__name__, exc)
 """
@@ -18,69 +18,74 @@ for module, package in {cases!r}:
 
 CASES = [
     (
-        "openai_agents",
+        "integration.openai_agents",
         "agents",
         "openai-agents is not installed: run  pip install 'alma-agent-memory[openai-agents]'",
     ),
     (
-        "claude_agent_sdk",
+        "integration.claude_agent_sdk",
         "claude_agent_sdk",
         "claude-agent-sdk is not installed: run  pip install 'alma-agent-memory[claude-agent-sdk]'",
     ),
     (
-        "anthropic_memory",
+        "integration.anthropic_memory",
         "anthropic.tools",
         "anthropic is not installed: run  pip install 'alma-agent-memory[anthropic]'",
     ),
     (
-        "langgraph_store",
+        "integration.langgraph_store",
         "langgraph.store.base",
         "langgraph-checkpoint is not installed: run  pip install 'alma-agent-memory[langgraph]'",
     ),
     (
-        "langgraph_checkpoint",
+        "integration.langgraph_checkpoint",
         "langgraph.checkpoint.base",
         "langgraph-checkpoint is not installed: run  pip install 'alma-agent-memory[langgraph]'",
     ),
     (
-        "langchain",
+        "integration.langchain",
         "langchain_core",
         "langchain-core is not installed: run  pip install 'alma-agent-memory[langchain]'",
     ),
     (
-        "pydantic_ai",
+        "integration.pydantic_ai",
         "pydantic_ai",
         "pydantic-ai is not installed: run  pip install 'alma-agent-memory[pydantic-ai]'",
     ),
     (
-        "llama_index",
+        "integration.llama_index",
         "llama_index",
         "llama-index-core is not installed: run  pip install 'alma-agent-memory[llama-index]'",
     ),
     (
-        "crewai",
+        "integration.crewai",
         "crewai",
         "crewai is not installed: run  pip install 'alma-agent-memory[crewai]'",
     ),
     (
-        "google_adk",
+        "integration.google_adk",
         "google.adk",
         "google-adk is not installed: run  pip install 'alma-agent-memory[google-adk]'",
     ),
     (
-        "autogen",
+        "integration.autogen",
         "autogen_core",
         "autogen-core is not installed: run  pip install 'alma-agent-memory[autogen]'",
     ),
     (
-        "agent_framework",
+        "integration.agent_framework",
         "agent_framework",
         "agent-framework-core is not installed: run  pip install 'alma-agent-memory[agent-framework]'",
     ),
     (
-        "strands",
+        "integration.strands",
         "strands",
         "strands-agents is not installed: run  pip install 'alma-agent-memory[strands]'",
+    ),
+    (
+        "client",
+        "httpx",
+        "httpx is not installed: run  pip install 'alma-agent-memory[client]'",
     ),
 ]
 

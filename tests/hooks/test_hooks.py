@@ -282,6 +282,7 @@ def test_each_host_gets_its_own_json(project: Project) -> None:
     [
         ({"exit_code": 1, "output": "no such file"}, "no such file"),
         ({"error": {"message": "denied"}}, "denied"),
+        ({"llmContent": "Output: no such file\nExit Code: 2", "returnDisplay": "no such file"}, "no such file"),
         ({"exit_code": 0, "output": "fine"}, None),
         ("plain text", None),
     ],
@@ -290,3 +291,23 @@ def test_a_failed_tool_is_recognised_where_hosts_report_every_tool(response: Any
     payload = {"session_id": "s", "tool_name": "shell", "tool_input": {"command": "ls"}, "tool_response": response}
     event = event_of(HOSTS["gemini-cli"], "AfterTool", payload)
     assert (None if event is None else event.error) == error
+
+
+@pytest.mark.parametrize(("status", "error"), [("failed", "no such file"), ("completed", None)])
+def test_a_failed_tool_of_codex_is_recognised_by_its_transcript(tmp_path: Path, status: str, error: str | None) -> None:
+    call = {"type": "response_item", "payload": {"type": "function_call", "call_id": "call_1"}}
+    item = {"type": "CommandExecution", "id": "call_1", "status": status, "exit_code": 2}
+    lines = [call, {"type": "event_msg", "payload": {"type": "item_completed", "item": item}}]
+    transcript = tmp_path / "rollout.jsonl"
+    transcript.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    payload = {"tool_response": "no such file\n", "tool_use_id": "call_1", "transcript_path": str(transcript)}
+    event = event_of(HOSTS["codex"], "PostToolUse", payload)
+    assert (None if event is None else event.error) == error
+
+
+def test_what_gemini_puts_into_a_prompt_is_no_part_of_it() -> None:
+    escaped = marked("- Prefers: tabs", "gemini-cli", "ana").replace("<", "&lt;").replace(">", "&gt;")
+    prompt = f"<hook_context>{escaped}</hook_context>\n\nFix the flaky test"
+    event = event_of(HOSTS["gemini-cli"], "BeforeAgent", {"prompt": prompt})
+    assert event is not None
+    assert event.prompt == "Fix the flaky test"

@@ -169,7 +169,6 @@ def test_init_adds_hooks_and_server_once_and_keeps_what_is_there(tmp_path: Path)
     assert written[".codex/config.toml"].startswith(b"# mine\n")
     assert codex["model"] == "gpt"
     assert codex["mcp_servers"]["alma"]["args"][-1] == "mcp"
-    assert codex["features"]["codex_hooks"] is True
 
 
 def test_an_unknown_host_is_refused(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ def changes_for(host: str, root: Path, config: Path) -> list[FileChange]:
         return [_merged(root / ".gemini" / "settings.json", {"hooks": hooks, "mcpServers": {"alma": server}})]
     return [
         _merged(root / ".codex" / "hooks.json", {"hooks": hooks}),
-        _with_tables(root / ".codex" / "config.toml", server),
+        _with_server(root / ".codex" / "config.toml", server),
     ]
 
 
@@ -126,20 +126,15 @@ def _is_ours(entry: Any) -> bool:
     return bool(inner) and all(any(mark in str(each.get("command", "")) for mark in _OURS) for each in inner)
 
 
-def _with_tables(file: Path, server: Json) -> FileChange:
-    """A TOML file with the tables that are missing, appended so that comments and order stay."""
+def _with_server(file: Path, server: Json) -> FileChange:
+    """A TOML file with the MCP server, appended so that comments and order stay."""
     before = file.read_text(encoding="utf-8") if file.exists() else None
     try:
         held = tomllib.loads(before or "")
     except tomllib.TOMLDecodeError as exc:
         raise ConfigurationError(f"{file} is not valid TOML: {exc}; nothing was written") from exc
-    missing = []
-    if "alma" not in held.get("mcp_servers", {}):
-        arguments = json.dumps(server["args"])
-        missing.append(f"[mcp_servers.alma]\ncommand = {json.dumps(server['command'])}\nargs = {arguments}\n")
-    if "features" not in held:
-        missing.append("[features]\ncodex_hooks = true\n")
-    if not missing:
+    if "alma" in held.get("mcp_servers", {}):
         return FileChange(file, before, before or "")
     start = before.rstrip("\n") + "\n\n" if before and before.strip() else ""
-    return FileChange(file, before, start + "\n".join(missing))
+    table = "".join(f"{name} = {json.dumps(value)}\n" for name, value in server.items())
+    return FileChange(file, before, f"{start}[mcp_servers.alma]\n{table}")

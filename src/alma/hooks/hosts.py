@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
+
+from alma.hooks.texts import without_marked
 
 START, PROMPT, TOOL, FAILURE, STOP, SUBAGENT, COMPACT, END = (
     *("start", "prompt", "tool", "failure", "stop", "subagent", "compact", "end"),
@@ -16,6 +21,8 @@ HANDS_OVER = frozenset({START, PROMPT})
 _LONGEST_TEXT = 20_000
 _LONGEST_ERROR = 2_000
 _LONGEST_CALL = 300
+_TRANSCRIPT_BYTES = 1 << 18
+_EXIT_CODE = re.compile(r"^Exit Code: [1-9]", re.MULTILINE)
 
 Json = dict[str, Any]
 
@@ -131,7 +138,7 @@ def event_of(host: Host, name: str, payload: Json) -> Event | None:
         name,
         _text(payload, "session_id", "conversation_id") or "none",
         source=_text(payload, "source", "trigger"),
-        prompt=_text(payload, "prompt")[:_LONGEST_TEXT],
+        prompt=without_marked(_text(payload, "prompt")).strip()[:_LONGEST_TEXT],
         said=_text(payload, "last_assistant_message", "prompt_response", "text")[:_LONGEST_TEXT],
         transcript=_text(payload, "agent_transcript_path", "transcript_path"),
         tool=_text(payload, "tool_name"),
@@ -156,11 +163,45 @@ def _call(arguments: Any) -> str:
 def _error(act: str, payload: Mapping[str, Any]) -> str:
     if act == FAILURE:
         return _text(payload, "error", "error_message")
-    response = payload.get("tool_response")
-    if act != TOOL or not isinstance(response, Mapping):
+    if act != TOOL:
         return ""
-    failed = response.get("exit_code", 0) not in (0, None) or response.get("is_error") is True
+    response = payload.get("tool_response")
+    if isinstance(response, str):
+        # Codex hands over the output alone.
+        failed = _failed_in(_text(payload, "transcript_path"), _text(payload, "tool_use_id"))
+        return (response.strip() or "failed") if failed else ""
+    return _error_in(response) if isinstance(response, Mapping) else ""
+
+
+def _error_in(response: Mapping[str, Any]) -> str:
     error = response.get("error")
     if isinstance(error, Mapping):
         return _text(error, "message") or "failed"
-    return str(error) if error else _text(response, "output", "stderr") or "failed" if failed else ""
+    failed = (
+        response.get("exit_code", 0) not in (0, None)
+        or response.get("is_error") is True
+        or _EXIT_CODE.search(_text(response, "llmContent"))
+    )
+    said = _text(response, "output", "stderr", "returnDisplay") or "failed" if failed else ""
+    return str(error) if error else said
+
+
+def _failed_in(transcript: str, call: str) -> bool:
+    """Whether a transcript of Codex has a call of a tool as failed; its end is read."""
+    if not transcript or not call:
+        return False
+    try:
+        with Path(transcript).open("rb") as lines:
+            lines.seek(max(0, Path(transcript).stat().st_size - _TRANSCRIPT_BYTES))
+            read = lines.read()
+    except OSError:
+        return False
+    return any(_is_failed(line, call) for line in read.splitlines() if call.encode() in line)
+
+
+def _is_failed(line: bytes, call: str) -> bool:
+    try:
+        item = json.loads(line)["payload"]["item"]
+        return bool(item["id"] == call and item["status"] == "failed")
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return False

@@ -98,7 +98,7 @@ class HookService:
         if event.transcript:
             turns, offsets[event.transcript] = _read(Path(event.transcript), int(offsets.get(event.transcript, 0)))
         if not turns and event.said and _mark(event.said) != answered and event.prompt:
-            turns = [{"role": "user", "content": without_marked(event.prompt)}]
+            turns = [{"role": "user", "content": event.prompt}]
         turns = [turn for turn in turns if _mark(turn["content"]) != answered or turn["role"] == "user"]
         if event.said:
             if _mark(event.said) not in (answered, *(_mark(turn["content"]) for turn in turns)):

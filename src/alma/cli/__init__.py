@@ -58,13 +58,13 @@ def _run() -> int:
     if sys.argv[1:2] == ["mcp"] and "--help" not in sys.argv:
         # The handshake of MCP is answered before the command line is loaded.
         return _serve_mcp(sys.argv[2:])
+    # Importing creates many objects and no garbage.
+    gc.disable()
     if sys.argv[1:2] == ["hook"] and "--help" not in sys.argv:
         # A hook has a tenth of a second.
         from alma.hooks.command import main as hook
 
         return hook(sys.argv[2:])
-    # Importing creates many objects and no garbage.
-    gc.disable()
     import typer
 
     from alma.cli.app import app

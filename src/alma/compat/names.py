@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
 
@@ -31,7 +30,8 @@ MODULES = MappingProxyType(
 """The module that answers to each earlier name."""
 
 
-class _Same(Loader):
+# Neither class inherits from those of importlib.abc, which take longer to import than the rest of the package.
+class _Same:
     """Gives the module that exists already, so that both names are one module."""
 
     def __init__(self, home: str) -> None:
@@ -46,7 +46,7 @@ class _Same(Loader):
         module.__spec__ = self._spec
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds the earlier names; it is asked last, so every file goes first."""
 
     def find_spec(

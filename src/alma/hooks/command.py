@@ -19,7 +19,8 @@ from alma.hooks.files import HookFiles, Session
 from alma.hooks.hosts import HANDS_OVER, HOSTS, START, Event, Host, Json, event_of
 from alma.hooks.places import Place, place_of
 
-_ANSWER_SECONDS = 0.09
+# With what the store read by words takes, a hook stays below 150 ms.
+_ANSWER_SECONDS = 0.06
 _STARTING_SECONDS = 20.0
 _RESIDENT = "ALMA_HOOK_RESIDENT"
 _OPTIONS = ("--host", "--config", "--store", "--project", "--agent", "--user")

@@ -136,8 +136,9 @@ def test_the_default_list_costs_a_model_at_most_2500_tokens() -> None:
 
 
 def test_an_argument_with_two_values_is_an_enumeration() -> None:
-    learn = next(tool for tool in Toolset("small").tools if tool.name == "alma_learn")
-    assert learn.input_schema["properties"]["outcome"]["enum"] == ["success", "failure"]
+    shown = {tool.name: tool.input_schema["properties"] for tool in Toolset("small").tools}
+    assert shown["alma_learn"]["outcome"]["enum"] == ["success", "failure"]
+    assert shown["alma_add_preference"]["source"]["enum"] == ["explicit_instruction", "inferred"]
 
 
 def test_every_argument_of_the_default_list_says_what_good_input_is() -> None:

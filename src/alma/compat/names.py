@@ -7,6 +7,13 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from types import MappingProxyType, ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    # importlib.abc takes longer to import than the rest of the package.
+    Loader = object
 
 MODULES = MappingProxyType(
     {
@@ -30,8 +37,7 @@ MODULES = MappingProxyType(
 """The module that answers to each earlier name."""
 
 
-# Neither class inherits from those of importlib.abc, which take longer to import than the rest of the package.
-class _Same:
+class _Same(Loader):
     """Gives the module that exists already, so that both names are one module."""
 
     def __init__(self, home: str) -> None:

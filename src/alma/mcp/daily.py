@@ -216,7 +216,11 @@ DAILY: tuple[DailyTool, ...] = (
             "user_id": "The user.",
             "category": "The topic: communication, code_style, workflow …",
             "preference": "One rule in the user's sense: 'answers in German, without emojis'.",
-            "source": "Default: explicit_instruction; inferred if the user did not say it.",
+            "source": {
+                "type": "string",
+                "enum": ["explicit_instruction", "inferred"],
+                "description": "Default: explicit_instruction; inferred if the user did not say it.",
+            },
         },
         _stored,
     ),

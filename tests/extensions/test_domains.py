@@ -142,7 +142,7 @@ def test_a_memory_for_a_domain_learns_what_its_schema_says(
 ) -> None:
     with factory.create_alma(get_research_schema(), "my-research-project", store, embedder) as alma:
         assert alma.project_id == "my-research-project"
-        assert alma.scopes["research_agent"].can_learn == get_research_schema().learning_categories
+        assert alma.scopes["research_agent"].can_learn == list(get_research_schema().learning_categories)
         for _ in range(3):
             alma.learn("ada", "judge a paper", "success", "look at the sample size", task_type="source_evaluation")
         found = alma.retrieve("judge another paper", "ada")

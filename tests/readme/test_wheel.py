@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import sysconfig
@@ -32,7 +33,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _run(command: list[str | Path], folder: Path) -> str:
-    ran = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=300)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 

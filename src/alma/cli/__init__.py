@@ -109,7 +109,7 @@ def _serve_mcp(arguments: list[str]) -> int:
 def _misused(exc: Exception) -> int:
     """A usage error; a group without arguments shows its help."""
     context = getattr(exc, "ctx", None)
-    said = " ".join(str(getattr(exc, "format_message", exc.__str__)()).split())
+    said = " ".join(str(getattr(exc, "format_message", exc.__str__)()).split()).replace("Value error, ", "")
     if type(exc).__name__ == "NoArgsIsHelpError":
         sys.stdout.write(f"{context.get_help()}\n" if context is not None else said)
         return USAGE

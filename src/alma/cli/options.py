@@ -13,7 +13,7 @@ from enum import StrEnum
 from inspect import Parameter
 from pathlib import Path
 from types import GenericAlias
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
@@ -220,8 +220,7 @@ def _fields(whole: Schema, schema: Schema, above: tuple[str, ...]) -> Iterator[F
             name in required and not above,
             described.get("default"),
             help_text,
-            # Sorted, because Python considers Literals with the same choices equal.
-            tuple(sorted(map(str, item.get("enum", ())))),
+            tuple(map(str, item.get("enum", ()))),
         )
 
 
@@ -263,8 +262,11 @@ _TYPES: dict[Form, Any] = {Form.NUMBER: float, Form.WHOLE: int, Form.FLAG: bool}
 
 
 def _annotation(field: Field) -> Any:
-    # Typer does not support lists of choices; the operation checks them.
-    one: Any = Literal[field.choices] if field.choices and not field.several else _TYPES.get(field.form, str)
+    # Typer does not support lists of choices; the operation checks them. An enumeration keeps the order, while Literals
+    # with the same choices are equal, so that Python's cache of types may return another order.
+    one: Any = _TYPES.get(field.form, str)
+    if field.choices and not field.several:
+        one = StrEnum(field.word, [(choice, choice) for choice in field.choices])
     return GenericAlias(list, (one,)) if field.several else one
 
 

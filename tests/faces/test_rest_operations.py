@@ -67,7 +67,8 @@ def test_every_operation_of_rest_has_an_address() -> None:
 
 @on_both_stores
 def test_every_example_of_every_operation_is_understood(http: httpx.Client) -> None:
-    for route in routes():
+    # From the first key on, the service asks for one.
+    for route in sorted(routes(), key=lambda route: route.operation.name == "create_key"):
         if route.is_generic:
             answer = http.post(route.path, json=route.operation.example)
             # This service has no engine beside its store.

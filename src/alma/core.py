@@ -43,12 +43,13 @@ from alma.memory.projects import Projects
 from alma.memory.relationships import Relationships
 from alma.memory.sessions import Sessions
 from alma.memory.settings import SystemSettings, Users
-from alma.memory.shown import is_begun, session_key, shown_in
+from alma.memory.shown import known_in, session_key, shown_in
 from alma.memory.states import AgentStates
 from alma.memory.updates import screen_with
 from alma.memory.working import WorkingMemory
 from alma.model.common import checked_name, checked_names, checked_part, same_name
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution
+from alma.model.injection import Shown, without_shown
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
@@ -168,7 +169,8 @@ class ALMA(GeneralMemories, Closeable):
         """Maintenance of the store: expiry, decay, cleanup, retention and cold storage."""
         names = (each.name for each in self.sync.projections)
         readers = (*names, *(each.projection for each in self._webhook_configs))
-        return Maintenance(self.storage, self.archive, self._maintenance_policy, lambda: readers)
+        demote = self.benefit.demote_harmful_everywhere
+        return Maintenance(self.storage, self.archive, self._maintenance_policy, lambda: readers, demote)
 
     @cached_property
     def journal(self) -> Journal:
@@ -456,7 +458,7 @@ class ALMA(GeneralMemories, Closeable):
         include_shared: bool = True,
         memories_within: Scope | None = None,
         weak: bool = False,
-        already_shown: str | None = None,
+        already_shown: str | Shown | None = None,
         max_tokens: int = DEFAULT_PROMPT_TOKENS,
     ) -> MemorySlice:
         """The few memories worth knowing for this task, which `to_prompt()` turns into text.
@@ -466,7 +468,7 @@ class ALMA(GeneralMemories, Closeable):
 
         `already_shown` is the id of a session of yours: the slice then lacks what was shown in it and says the same
         since, and its `blocks` are a stable text for the whole session and one for this task, of together at most
-        `max_tokens`.
+        `max_tokens`. A host that keeps what it showed by itself gives that (`Block.shown`).
         """
         agent = self._agent(agent)
         scope = self.learning.validator.readable_scope(agent)
@@ -486,19 +488,21 @@ class ALMA(GeneralMemories, Closeable):
             weak=weak,
         )
         found = with_maturity(self.storage, with_sources(with_contradictions(retrieved)))
+        key, standing, known = None, None, frozenset[str]()
+        if isinstance(already_shown, Mapping):
+            found, known = without_shown(found, already_shown), frozenset(already_shown)
+        elif already_shown is not None:
+            key = session_key(self.project_id, agent, user_id, already_shown)
+            before = known_in(self.storage, key)
+            if before is None:
+                standing = self.standing(agent, user_id, include_shared=include_shared, memories_within=memories_within)
+            known = before or frozenset(str(each.key) for each in standing or ())
         # A session keeps what it was shown, so nothing can be withheld from it later.
-        found = self.benefit.drawn(found, task, agent, self.project_id, withholds=already_shown is None)
+        found = self.benefit.drawn(found, task, agent, self.project_id, known=known)
         if not retrieved and agent not in self.scopes:
             found = replace(found, hint=self._agents.hint(agent, self.project_id))
         self.ingest.served(found, agent, self.scope(agent))
-        if already_shown is not None:
-            key = session_key(self.project_id, agent, user_id, already_shown)
-            begun = is_begun(self.storage, key)
-            standing = (
-                None
-                if begun
-                else self.standing(agent, user_id, include_shared=include_shared, memories_within=memories_within)
-            )
+        if key is not None:
             found = shown_in(self.storage, key, found, standing, max_tokens)
         if self._log_reads:
             self._log_read(found, Attribution(user_id=user_id, agent=agent))

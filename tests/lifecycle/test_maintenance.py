@@ -78,7 +78,7 @@ def test_every_task_does_its_work_and_a_dry_run_only_counts_it(alma: ALMA) -> No
     assert [memory.id for memory in alma.storage.find(Memory, EVERYWHERE)] == ["young"]
     assert alma.storage.find(Outcome, EVERYWHERE) == []
     assert done[Task.EXPIRE] == counted[Task.EXPIRE] == 1
-    assert set(done) == {"expire", "decay", "cleanup", "retention", "outbox"}
+    assert set(done) == {"expire", "decay", "cleanup", "benefit", "retention", "outbox"}
     assert all(each.count == 0 for each in alma.maintenance.run())
     alma.restore("faded")
     assert alma.storage.get(Memory, "faded", EVERYWHERE) is not None
@@ -287,7 +287,7 @@ def test_the_command_says_what_it_did(tmp_path: Path) -> None:
     assert "expire     changed 1" in said
     assert "audit      off" in said
     shown = json.loads(run("maintenance", "status", "--store", place, "--json").stdout)
-    assert shown["tasks"] == ["expire", "decay", "cleanup", "retention", "outbox"]
+    assert shown["tasks"] == ["expire", "decay", "cleanup", "benefit", "retention", "outbox"]
 
 
 def test_only_callers_without_limits_may_run_it(alma: ALMA) -> None:

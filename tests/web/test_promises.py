@@ -30,6 +30,7 @@ VIEWS = (
     "browse?kind=heuristic&state=active",
     "lessons",
     "lessons?tab=contradictions",
+    "lessons?tab=benefit",
     "time",
     "time?tab=changes&from=2000-01-01T00:00:00Z",
     "graph",

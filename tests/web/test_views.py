@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 import re
 from pathlib import Path
 
@@ -11,7 +13,8 @@ from playwright.sync_api import Page, expect
 from alma import ALMA
 from alma.client import Client
 from alma.errors import RefusedError
-from alma.model.governance import Setting
+from alma.model.governance import BenefitTrial, Setting
+from alma.model.learning import Heuristic
 from alma.model.scope import Scope
 from tests.web.conftest import OpenPage, asked, settled, show
 
@@ -149,6 +152,42 @@ def test_a_heuristic_shows_its_confidence_over_time_and_its_evidence(shop: str, 
     expect(page.locator("h1 .k-outcome")).to_be_visible()
     show(page, "lessons?tab=antiPatterns", "Lessons")
     expect(page.get_by_text("write latency doubled").first).to_be_visible()
+
+
+def test_measured_benefit_is_shown_and_what_harms_is_demoted_and_used_again(
+    own_shop: Shop, open_page: OpenPage
+) -> None:
+    memory, address = own_shop
+    page = open_page(address, "#/lessons?tab=benefit")
+    expect(page.get_by_text("No benefit was measured yet")).to_be_visible()
+    harmful, helpful = memory.storage.find(Heuristic, memory.scope(), limit=2)
+    memory.storage.save_many(tried(memory.project_id, {harmful.id: -0.4, helpful.id: 0.4}))
+    page.reload()
+    first = page.locator(".item").first
+    expect(first).to_contain_text("harms")
+    expect(first.get_by_role("img")).to_have_attribute(
+        "aria-label", re.compile(r"−\d+ points, between −\d+ points and −")
+    )
+    first.get_by_role("button", name="Demote").click()
+    expect(first.get_by_role("button", name="Use it again")).to_be_visible()
+    show(page, "review?category=harmful", "Review")
+    expect(page.locator(".review-item")).to_contain_text("95% interval")
+    page.locator(".review-item").get_by_role("button", name="Use it again").click()
+    expect(page.get_by_text("Nothing to review")).to_be_visible()
+
+
+def tried(project_id: str, effects: dict[str, float]) -> list[BenefitTrial]:
+    """Tasks with these lessons, each withheld half of the time, whose effects add up."""
+    drawn = itertools.cycle(itertools.product((True, False), repeat=len(effects)))
+    chances = random.Random(5)
+    made = []
+    for _ in range(600):
+        shown = dict(zip(effects, next(drawn), strict=True))
+        chance = 0.5 + sum(effect * shown[key] for key, effect in effects.items())
+        arms = {key: {"kind": "heuristic", "shown": is_shown, "propensity": 0.5} for key, is_shown in shown.items()}
+        succeeded = chances.random() < chance
+        made.append(BenefitTrial(agent="helena", project_id=project_id, arms=arms, success=succeeded))
+    return made
 
 
 def test_one_slider_drives_every_view_and_two_moments_are_compared(shop: str, open_page: OpenPage) -> None:

@@ -1,38 +1,46 @@
-"""The log of trials: what retrievals show and withhold, and the outcomes that are credited to them."""
+"""The log of trials: what retrievals show and withhold, the outcomes credited to them, and what follows."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
 from alma import clock
+from alma.benefit.report import BenefitReport, MemoryBenefit, demoted, reinstated, report_of
 from alma.benefit.trials import Arm, Trial, is_withheld
 from alma.errors import NotFoundError, StorageError, ValidationError
 from alma.learning.policy import is_pinned
 from alma.model.common import same_name
-from alma.model.governance import BenefitTrial
-from alma.model.learning import VERIFIED_BY, DomainKnowledge, Heuristic, Outcome, verified_weight
-from alma.model.query import And, Compare, Order, Predicate
+from alma.model.governance import ANONYMOUS, Attribution, BenefitTrial
+from alma.model.learning import (
+    SIGNAL,
+    VERIFIED_BY,
+    DomainKnowledge,
+    Heuristic,
+    Outcome,
+    demotion_of,
+    verified_weight,
+)
+from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.slice import Dropped, Explanation, MemorySlice, is_evidence
+from alma.model.workspace import SessionHandoff, SessionOutcome
 from alma.storage.base import StorageBackend, Transaction
 from alma.text.tokens import query_terms
 
 _log = logging.getLogger("alma.benefit")
-
-DEMOTED = "benefit"
-"""The key in the metadata of a memory that was demoted, with the numbers that it was demoted for."""
 
 SIGNAL_WEIGHTS: dict[str, float] = {
     "test-results": 0.75,
     "exit-status": 0.5,
     "correction": 0.5,
     "handoff": 0.5,
+    "conversation": 0.5,
     "thanks": 0.25,
     "retry": 0.25,
 }
@@ -42,9 +50,11 @@ SAFETY_DOMAINS = frozenset(("safety", "security"))
 """Facts and lessons of these domains are never withheld."""
 
 _SAME_TASK = timedelta(hours=1)
+_RETRY_AFTER = timedelta(minutes=2)
 _OUTCOME_COMES = timedelta(hours=24)
-_LEAST_OVERLAP = 0.5
+_LEAST_OVERLAP, _SAME_WORDS = 0.5, 0.8
 _RECENT = 200
+_MOST_TRIALS = 20_000
 _NEWEST = (Order("created_at", "desc"), Order("id", "desc"))
 _WITHHELD = Dropped("benefit", "it was withheld at random, to measure what it changes")
 
@@ -71,18 +81,22 @@ class BenefitLog:
         return self._of.get(same_name(agent), self._withhold)
 
     @property
-    def _is_used(self) -> bool:
+    def is_used(self) -> bool:
+        """Whether lessons are withheld from any agent."""
         return self._withhold > 0 or any(self._of.values())
 
     # ------------------------------------------------------------------ before a task
 
     def drawn(
-        self, found: MemorySlice, task: str, agent: str, project_id: str, *, withholds: bool = True
+        self, found: MemorySlice, task: str, agent: str, project_id: str, *, known: Collection[str] = ()
     ) -> MemorySlice:
-        """The slice without the lessons that this trial withholds, and with demoted ones as weak."""
+        """The slice without the lessons that this trial withholds, and with demoted ones as weak.
+
+        The agent's session has the `known` ones already, so they are neither withheld nor measured.
+        """
         found = _with_demoted(found)
-        share = self.share(agent) if withholds else 0.0
-        eligible = list(_eligible(found)) if share else []
+        share = self.share(agent)
+        eligible = [each for each in _eligible(found) if str(each.key) not in known] if share else []
         if not eligible:
             return found
         try:
@@ -99,9 +113,9 @@ class BenefitLog:
 
     def credit(self, outcome: Outcome, retrieval_id: str | None = None) -> str | None:
         """Credit an outcome to a trial: the named one, or that of this agent, task and time. Returns a note if the
-        named one cannot take it.
+        named one cannot take it. An outcome that was observed and not reported is stored as a signal.
         """
-        if retrieval_id is None and not self._is_used:
+        if retrieval_id is None and not self.is_used:
             return None
         try:
             return self._storage.write(lambda tx: _credited(tx, outcome, retrieval_id))
@@ -131,8 +145,7 @@ class BenefitLog:
             trial = _trial(tx, scope, clock.now(), _fingerprints(task or ""), retrieval_id, credited=True)
             if trial is None:
                 raise NotFoundError("retrieval", retrieval_id or f"for the task {task!r}")
-            seen = {**trial.signals, signal: {"success": success, "at": clock.now().isoformat()}}
-            tx.save(trial.replace(signals=seen))
+            tx.save(_with_signal(trial, signal, success=success))
             return trial.id
 
         return Observed(self._storage.write(observe), signal, float(success), weight)
@@ -141,19 +154,54 @@ class BenefitLog:
 
     def trials(self, scope: Scope, *, signals: bool = False, since: datetime | None = None) -> list[Trial]:
         """The trials of a scope whose outcome was reported; with `signals`, those with observed outcomes as well."""
-        where: list[Predicate] = [] if since is None else [Compare("created_at", "ge", since)]
-        rows = self._storage.find(BenefitTrial, scope, And(*where))
-        found = [_trial_of(row, signals=signals) for row in rows]
+        found = [_trial_of(row, signals=signals) for row in self._rows(scope, since)]
         return sorted(filter(None, found), key=lambda each: each.at)
 
-    def counts(self, scope: Scope) -> dict[str, int]:
+    def counts(self, scope: Scope, since: datetime | None = None) -> dict[str, int]:
         """How many trials have which outcome: by what verified it, only observed, or none yet."""
-        counted: dict[str, int] = {}
-        for row in self._storage.find(BenefitTrial, scope):
-            how = row.verified_by or "not stated"
-            name = how if row.success is not None else "observed only" if row.signals else "no outcome yet"
-            counted[name] = counted.get(name, 0) + 1
-        return counted
+        return _counted(self._rows(scope, since))
+
+    def report(self, scope: Scope, *, signals: bool = False, since: datetime | None = None) -> BenefitReport:
+        """What each memory and each group changes in the success of the newest tasks, up to 20,000 of them.
+
+        With `signals`, tasks count of which an outcome was only observed, by the weight of the signals.
+        """
+        rows = self._rows(scope, since)
+        trials = [trial for row in rows if (trial := _trial_of(row, signals=signals)) is not None]
+        return report_of(self._storage, scope, trials, _counted(rows))
+
+    def _rows(self, scope: Scope, since: datetime | None) -> list[BenefitTrial]:
+        where: list[Predicate] = [] if since is None else [Compare("created_at", "ge", since)]
+        rows = self._storage.find(BenefitTrial, scope, And(*where), _NEWEST, _MOST_TRIALS)
+        return _with_handoffs(self._storage, scope, rows)
+
+    # ------------------------------------------------------------------ what follows
+
+    def demote_harmful(
+        self,
+        scope: Scope,
+        ids: Collection[str] | None = None,
+        *,
+        dry_run: bool = False,
+        by: Attribution = ANONYMOUS,
+    ) -> Sequence[MemoryBenefit]:
+        """Demote the memories that harm by reported outcomes, all or these; retrieval keeps them as weak, so prompts
+        lack them.
+
+        The numbers are stored in their metadata. `reinstate` undoes it.
+        """
+        harmful = [each for each in self.report(scope).harmful if ids is None or each.memory_id in ids]
+        return demoted(self._storage, scope, harmful, is_eligible, by, dry_run=dry_run)
+
+    def demote_harmful_everywhere(self, *, dry_run: bool = False, by: Attribution = ANONYMOUS) -> int:
+        """Demote what harms in each project; returns how many memories that were."""
+        projects = {name for (name,) in self._storage.values(BenefitTrial, ("project_id",), Scope.everywhere())}
+        scopes = [Scope(project_id=name) for name in sorted(projects)]
+        return sum(len(self.demote_harmful(scope, dry_run=dry_run, by=by)) for scope in scopes)
+
+    def reinstate(self, kind: str, ids: Collection[str], scope: Scope, by: Attribution = ANONYMOUS) -> list[str]:
+        """Use demoted memories again, and measure them anew from now on; returns the ids of those that were demoted."""
+        return reinstated(self._storage, scope, kind, ids, by)
 
 
 def _share(given: float) -> float:
@@ -166,8 +214,8 @@ def _share(given: float) -> float:
 
 
 def is_eligible(record: Record) -> bool:
-    """Whether a memory may be withheld: a lesson or a fact that is neither pinned nor about safety."""
-    if not isinstance(record, Heuristic | DomainKnowledge) or is_pinned(record):
+    """Whether a memory may be withheld: a lesson or a fact in use that is neither pinned nor about safety."""
+    if not isinstance(record, Heuristic | DomainKnowledge) or is_pinned(record) or demotion_of(record) is not None:
         return False
     domain = record.domain if isinstance(record, DomainKnowledge) else record.metadata.get("task_type")
     is_safety = isinstance(domain, str) and domain.strip().lower() in SAFETY_DOMAINS
@@ -209,21 +257,17 @@ def _without(found: MemorySlice, withheld: Collection[str]) -> MemorySlice:
 
 def _with_demoted(found: MemorySlice) -> MemorySlice:
     lessons: tuple[Heuristic | DomainKnowledge, ...] = (*found.heuristics, *found.domain_knowledge)
-    demoted = {each.id: _said(each.metadata[DEMOTED]) for each in lessons if DEMOTED in each.metadata}
-    if not demoted:
+    known = {each.id: numbers for each in lessons if (numbers := demotion_of(each)) is not None}
+    notes = {key: f"demoted: {numbers.get('said')}" for key, numbers in known.items()}
+    if not notes:
         return found
 
     def weaker(each: Explanation) -> Explanation:
-        if each.id not in demoted:
+        if each.id not in notes:
             return each
-        return replace(each, strength="weak", notes=(*each.notes, demoted[each.id]))
+        return replace(each, strength="weak", notes=(*each.notes, notes[each.id]))
 
     return replace(found, explanations={key: weaker(each) for key, each in found.explanations.items()})
-
-
-def _said(numbers: Any) -> str:
-    known = numbers if isinstance(numbers, Mapping) else {}
-    return f"demoted, because it harms: {known.get('said', 'see its metadata')}"
 
 
 # ---------------------------------------------------------------------- rows
@@ -233,6 +277,11 @@ def _fingerprints(task: str) -> tuple[str, ...]:
     """Fingerprints of the words of a task."""
     words = query_terms(task)
     return tuple(sorted({blake2b(word.encode("utf-8", "surrogatepass"), digest_size=4).hexdigest() for word in words}))
+
+
+def is_same_task(one: str, other: str) -> bool:
+    """Whether two texts name the same task, in nearly the same words."""
+    return _overlap(_fingerprints(one), _fingerprints(other)) >= _SAME_WORDS
 
 
 def _opened(tx: Transaction, task: str, agent: str, project_id: str, eligible: list[Any], share: float) -> BenefitTrial:
@@ -253,6 +302,8 @@ def _opened(tx: Transaction, task: str, agent: str, project_id: str, eligible: l
             shown = not is_withheld(trial.id, key, share)
             arms[key] = {"kind": each.spec.kind, "shown": shown, "propensity": 1.0 - share}
     opened = trial.replace(arms=arms)
+    if clock.now() - trial.created_at >= _RETRY_AFTER:
+        opened = _with_signal(opened, "retry", success=False)
     if opened != trial or not trial.arms:
         tx.save(opened)
     return opened
@@ -290,7 +341,11 @@ def _credited(tx: Transaction, outcome: Outcome, retrieval_id: str | None) -> st
         if retrieval_id is None:
             return None
         return f"nothing was credited, because {outcome.agent} has no retrieval {retrieval_id!r} in this project"
-    verified_by = outcome.metadata.get(VERIFIED_BY)
+    signal, verified_by = outcome.metadata.get(SIGNAL), outcome.metadata.get(VERIFIED_BY)
+    if retrieval_id is None and signal is not None:
+        if signal in SIGNAL_WEIGHTS:
+            tx.save(_with_signal(trial, str(signal), success=outcome.success))
+        return None
     if trial.success is not None and verified_weight(verified_by) <= verified_weight(trial.verified_by):
         return f"nothing was credited, because the retrieval {trial.id!r} has an outcome already"
     tx.save(
@@ -302,6 +357,41 @@ def _credited(tx: Transaction, outcome: Outcome, retrieval_id: str | None) -> st
         )
     )
     return None
+
+
+def _with_signal(trial: BenefitTrial, signal: str, *, success: bool, at: datetime | None = None) -> BenefitTrial:
+    """The trial with a signal; a later one of the same name takes its place."""
+    seen = {"success": success, "at": (at or clock.now()).isoformat()}
+    return trial.replace(signals={**trial.signals, signal: seen})
+
+
+def _with_handoffs(storage: StorageBackend, scope: Scope, rows: list[BenefitTrial]) -> list[BenefitTrial]:
+    """The rows, newest first, with the outcome of a handoff as a signal of the last task before it in its session."""
+    if not rows:
+        return rows
+    told = And(
+        In("last_outcome", [str(SessionOutcome.SUCCESS), str(SessionOutcome.FAILURE)]),
+        Compare("created_at", "ge", rows[-1].created_at),
+    )
+    made = list(rows)
+    for handoff in storage.find(SessionHandoff, scope, told):
+        spent = timedelta(milliseconds=handoff.duration_ms) if handoff.duration_ms else _OUTCOME_COMES
+        for number, row in enumerate(made):
+            inside = handoff.created_at - spent <= row.created_at <= handoff.created_at
+            if inside and same_name(row.agent) == same_name(handoff.agent):
+                success = handoff.last_outcome == SessionOutcome.SUCCESS
+                made[number] = _with_signal(row, "handoff", success=success, at=handoff.created_at)
+                break
+    return made
+
+
+def _counted(rows: Iterable[BenefitTrial]) -> dict[str, int]:
+    counted: dict[str, int] = {}
+    for row in rows:
+        how = row.verified_by or "not stated"
+        name = how if row.success is not None else "observed only" if row.signals else "no outcome yet"
+        counted[name] = counted.get(name, 0) + 1
+    return counted
 
 
 def _trial_of(row: BenefitTrial, *, signals: bool) -> Trial | None:

@@ -86,12 +86,17 @@ class BenefitEstimator:
             known[name] = _Discounted(UpliftEstimator(self.tuning))
         return known[name]
 
+    def _most_tried(self) -> list[str]:
+        """The memories of the additive model, whose size grows with the square of their number."""
+        tried = sorted(self.memories, key=lambda name: -self.memories[name].estimator.exposures)
+        return tried[: self.tuning.most_in_model]
+
     def benefit(self) -> Benefit:
         """What is known after all trials so far."""
         return Benefit(
             {name: each.estimator.uplift() for name, each in self.memories.items()},
             {name: each.estimator.uplift() for name, each in self.groups.items()},
-            additive_effects(self.trials, list(self.memories), self.tuning),
+            additive_effects(self.trials, self._most_tried(), self.tuning),
             len(self.trials),
         )
 
@@ -114,17 +119,18 @@ def additive_effects(trials: Sequence[Trial], memories: Sequence[str], tuning: T
     if not trials or not memories:
         return {}
     column = {name: i for i, name in enumerate(memories)}
-    rows = np.zeros((len(trials), len(memories)))
-    for i, trial in enumerate(trials):
-        for name, arm in trial.arms.items():
-            if name in column:
-                rows[i, column[name]] = float(arm.shown) - arm.propensity
     newest = max(trial.at for trial in trials)
     weights = np.array([t.weight * kept_share(t.at, newest, tuning.half_life_days) for t in trials])
     success = np.array([trial.success for trial in trials])
     centred = success - float(weights @ success / weights.sum())
-    weighted = rows * weights[:, None]
     # A trial with even odds has a variance of 0.25.
-    penalty = 0.25 * tuning.ridge * np.eye(len(memories))
-    solved = np.linalg.solve(rows.T @ weighted + penalty, weighted.T @ centred)
+    squares = 0.25 * tuning.ridge * np.eye(len(memories))
+    products = np.zeros(len(memories))
+    for trial, weight, value in zip(trials, weights, centred, strict=True):
+        held = [(column[name], float(arm.shown) - arm.propensity) for name, arm in trial.arms.items() if name in column]
+        if held:
+            places, shown = np.array([i for i, _ in held]), np.array([each for _, each in held])
+            squares[np.ix_(places, places)] += weight * np.outer(shown, shown)
+            products[places] += weight * value * shown
+    solved = np.linalg.solve(squares, products)
     return {name: float(solved[i]) for name, i in column.items()}

@@ -29,6 +29,8 @@ class Tuning:
     """*No effect seen* needs an interval that reaches no further than this on either side of its middle."""
     ridge: float = 4.0
     """The penalty of the additive model, in units of trials with even odds."""
+    most_in_model: int = 2_000
+    """The additive model holds the memories with the most trials, up to so many."""
 
 
 TUNING = Tuning()

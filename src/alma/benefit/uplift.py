@@ -124,6 +124,11 @@ class UpliftEstimator:
         return max(-1.0, min(1.0, self._sum / self._weight)) if self._weight else 0.0
 
     @property
+    def exposures(self) -> int:
+        """The trials so far."""
+        return self._shown.trials + self._withheld.trials
+
+    @property
     def shrunk(self) -> float:
         """The estimate pulled towards zero as far as it is uncertain."""
         if not self._weight:

@@ -138,6 +138,7 @@ ENTRIES = (
     Entry(TASK, "retrieve", "Retrieve the few memories worth knowing before a task.", _OPERATION),
     Entry(TASK, "recommend", "Recommend a strategy for a task, with the evidence.", _OPERATION),
     Entry(TASK, "learn", "Record the outcome of a task.", _OPERATION),
+    Entry(TASK, "benefit", "Whether memories help: the report of measured benefit, and what harms.", _GROUP),
     Entry(TASK, "learning", "More about lessons: facts, preferences, archive, health.", _GROUP),
     Entry(MEMORIES, "remember", "Create a memory: a note, a decision, a solution.", _OPERATION),
     Entry(MEMORIES, "search", "Search memories by meaning and by words.", _OPERATION),

@@ -67,6 +67,7 @@ _NOUNS = {
     "webhooks": ("webhook", "webhooks"),
     "sync": ("sync",),
     "maintenance": ("maintenance",),
+    "benefit": ("benefit", "outcome", "memories"),
 }
 
 _NAMED_USER = "this is about one user: name it with --user, or set ALMA_USER"

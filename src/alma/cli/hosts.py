@@ -84,7 +84,8 @@ def hook_settings(host: Host, program: Sequence[str] = ("alma", "hook"), extra: 
         if host.flat:
             settings[event] = [{"command": command, "timeout": seconds}]
         else:
-            settings[event] = [{"hooks": [{"type": "command", "command": command, "timeout": seconds}]}]
+            matcher = {"matcher": host.matchers[event]} if event in host.matchers else {}
+            settings[event] = [{**matcher, "hooks": [{"type": "command", "command": command, "timeout": seconds}]}]
     return settings
 
 

@@ -383,7 +383,76 @@ def _print_maintained(result: Json, request: Json) -> None:
             say(f"{each['task']:<10} {verb} {each['count']:,}")
 
 
+# ---------------------------------------------------------------------- measured benefit
+
+_PLOT_WIDTH = 41
+
+
+def _print_benefit(result: Json, request: Json) -> None:
+    """Outcomes, and a line with the interval of each memory and group on one scale."""
+    known = ", ".join(f"{count:,} {name}" for name, count in result["outcomes"].items())
+    say(f"{_number(result['trials'], 'task')} with an outcome that counts (all: {known or 'none'})")
+    if not result["memories"]:
+        say("Nothing was withheld yet: configure  benefit: {withhold: 0.05}  and pass retrieval_id to learn.")
+        return
+    reach = max(0.1, *(max(abs(each["low"]), abs(each["high"])) for each in result["memories"]))
+    say(f"\nEffect on the success rate, {result['level']:.0%} intervals that hold at all times:")
+    half = f"{reach:+.0%}"
+    say(f"{_plot_scale(half)}  effect     with / without      state")
+    for each in result["memories"]:
+        say(f"{_plotted(each, reach)}  {each['memory_id']}{'  (demoted)' if each['is_demoted'] else ''}")
+        say(f"{'':{_PLOT_WIDTH}}  {cell(each['text'], longest=90) or 'no longer stored'}")
+    if result["left_out"]:
+        say(f"… {result['left_out']:,} more; raise --limit")
+    say("\nGroups:")
+    for each in result["groups"]:
+        say(f"{_plotted(each, reach)}  {each['name']}")
+    if any(each["state"] == "harms" and not each["is_demoted"] and each["is_stored"] for each in result["memories"]):
+        say("\nDemote what harms with  alma benefit demote-harmful  and undo it with  alma benefit reinstate")
+
+
+def _plot_scale(half: str) -> str:
+    middle = _PLOT_WIDTH // 2
+    return f"{'-' + half[1:]:<{middle}}0{half:>{middle}}"
+
+
+def _plotted(each: Json, reach: float) -> str:
+    """The interval as a line with a mark at the estimate, and its numbers."""
+
+    def place(value: float) -> int:
+        return round((max(-reach, min(reach, value)) + reach) / (2 * reach) * (_PLOT_WIDTH - 1))
+
+    low, mark, high = (place(each[name]) for name in ("low", "effect", "high"))
+    line = ["─" if low <= at <= high else " " for at in range(_PLOT_WIDTH)]
+    line[place(0)] = "┼" if low <= place(0) <= high else "│"
+    line[mark] = "●"
+    rates = " / ".join(_rate(each.get(f"rate_{name}"), each[name]) for name in ("shown", "withheld"))
+    return f"{''.join(line)}  {each['effect']:+7.1%}  {rates:<20}  {each['state']:<15}"
+
+
+def _rate(rate: float | None, tasks: int) -> str:
+    return f"{'–' if rate is None else f'{rate:.0%}'} of {tasks:,}"
+
+
+def _print_observed(result: Json, request: Json) -> None:
+    if result.get("retrieval_id") is None:
+        say("Noted nothing: no memories were measured for this task.")
+    else:
+        say(f"Noted {result['signal']} for retrieval {result['retrieval_id']}, with a weight of {result['weight']:g}")
+
+
+def _print_demoted(result: Json, request: Json) -> None:
+    verb = "would be demoted" if result["dry_run"] else "demoted"
+    for each in result["memories"]:
+        say(f"{verb}: {each['kind']} {each['memory_id']}: {cell(each['text'], longest=160)}")
+    if not result["memories"]:
+        say("Nothing is measured to harm.")
+
+
 _PRINTERS: dict[str, Printer] = {
+    "benefit_report": _print_benefit,
+    "observe_outcome": _print_observed,
+    "demote_harmful": _print_demoted,
     "maintain": _print_maintained,
     "retrieve": _print_retrieved,
     "learn": _print_learned,

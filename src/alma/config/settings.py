@@ -399,6 +399,7 @@ class MaintenanceSettings(_Section):
     decay: Flag
     min_strength: Annotated[Number, Field(ge=0, le=1)]
     cleanup: Flag
+    benefit: Flag
     deleted_days: Days | None
     purge_days: Days | None
     session_days: Days | None

@@ -28,7 +28,7 @@ from alma.extraction.facts import (
 from alma.extraction.model import create_extractor
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
-from alma.model.learning import DomainKnowledge, Outcome, UserPreference
+from alma.model.learning import SIGNAL, DomainKnowledge, Outcome, UserPreference
 from alma.model.query import And, Compare
 from alma.model.scope import Scope
 
@@ -288,7 +288,7 @@ def _quarantined(reason: str) -> _NotLearned:
 def _origin(fact: ExtractedFact, place: _Place) -> dict[str, Any]:
     """The provenance of an outcome, without its text."""
     said = {"said_by": fact.evidence.role, "message": fact.evidence.message, "confidence": fact.confidence}
-    return {"source": _SOURCE, "conversation": _mark(fact, place), **said}
+    return {"source": _SOURCE, SIGNAL: _SOURCE, "conversation": _mark(fact, place), **said}
 
 
 def _mark(fact: ExtractedFact, place: _Place) -> str:

@@ -160,6 +160,7 @@ class Harness:
             duration_ms=result.duration_ms,
             error_message=result.error,
             feedback=result.feedback,
+            retrieval_id=result.memories.retrieval_id,
         )
 
     def _noted(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
@@ -177,6 +178,7 @@ class Harness:
         )
         outcome, _ = alma.ingest.screen_outcome(alma.ingest.clean(outcome)[0])
         alma.writer.save(outcome, Attribution(agent=self.agent.name, reason="a run of the harness"))
+        alma.benefit.credit(outcome, result.memories.retrieval_id)
         return outcome
 
     def _count(self, status: RunStatus) -> None:

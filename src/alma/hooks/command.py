@@ -85,7 +85,10 @@ class Hook:
         session = files.session(event.session)
         if event.act == START:
             return self._started(event, place, files, session)
-        session.prompt = event.prompt
+        if event.prompt and session.prompt:
+            # The next prompt may say how the last task went.
+            self._spool(event._replace(before=session.prompt), files)
+        session.prompt = event.prompt or session.prompt
         texts = []
         if not session.block and not session.shown:
             texts.append(self._found(_start_of(event), place, files, session))

@@ -28,12 +28,15 @@ Json = dict[str, Any]
 
 
 class Host(NamedTuple):
-    """A host: which of its events are used, and for which of them it takes context from a hook."""
+    """A host: which of its events are used, for which of them it takes context from a hook, and for which tools an
+    event is wanted, if not for all.
+    """
 
     name: str
     events: Mapping[str, str]
     takes_context: frozenset[str]
     flat: bool = False
+    matchers: Mapping[str, str] = {}
 
     def answer(self, event: str, context: str) -> Json:
         """The JSON that hands over a context; an empty object changes nothing."""
@@ -52,6 +55,7 @@ HOSTS: Mapping[str, Host] = {
             {
                 "SessionStart": START,
                 "UserPromptSubmit": PROMPT,
+                "PostToolUse": TOOL,
                 "PostToolUseFailure": FAILURE,
                 "Stop": STOP,
                 "SubagentStop": SUBAGENT,
@@ -59,6 +63,7 @@ HOSTS: Mapping[str, Host] = {
                 "SessionEnd": END,
             },
             frozenset({"SessionStart", "UserPromptSubmit"}),
+            matchers={"PostToolUse": "Bash"},
         ),
         Host(
             "codex",
@@ -103,7 +108,7 @@ HOSTS: Mapping[str, Host] = {
 
 
 class Event(NamedTuple):
-    """An event of any host, with what is used of it."""
+    """An event of any host, with what is used of it; `before` is the prompt before this one."""
 
     act: str
     name: str
@@ -116,6 +121,8 @@ class Event(NamedTuple):
     call: str = ""
     error: str = ""
     duration_ms: int | None = None
+    command: str = ""
+    before: str = ""
 
     def as_json(self) -> Json:
         """The event as it is sent to the resident process and spooled."""
@@ -130,7 +137,8 @@ def event_of(host: Host, name: str, payload: Json) -> Event | None:
     error = _error(act, payload)
     if act == TOOL and error:
         act = FAILURE
-    if act == TOOL or (act == FAILURE and (not error or payload.get("is_interrupt") is True)):
+    command = _command(payload.get("tool_input"))
+    if (act == TOOL and not command) or (act == FAILURE and (not error or payload.get("is_interrupt") is True)):
         return None
     duration = payload.get("duration_ms")
     return Event(
@@ -143,6 +151,7 @@ def event_of(host: Host, name: str, payload: Json) -> Event | None:
         transcript=_text(payload, "agent_transcript_path", "transcript_path"),
         tool=_text(payload, "tool_name"),
         call=_call(payload.get("tool_input")),
+        command=command,
         error=error[:_LONGEST_ERROR],
         duration_ms=duration if isinstance(duration, int) and not isinstance(duration, bool) else None,
     )
@@ -158,6 +167,13 @@ def _call(arguments: Any) -> str:
         return arguments[:_LONGEST_CALL]
     values = arguments.values() if isinstance(arguments, Mapping) else ()
     return next((value[:_LONGEST_CALL] for value in values if isinstance(value, str) and value.strip()), "")
+
+
+def _command(arguments: Any) -> str:
+    """The command of a tool that runs commands; empty for other tools."""
+    given = arguments.get("command") if isinstance(arguments, Mapping) else None
+    words = given if isinstance(given, list) else [given]
+    return " ".join(word for word in words if isinstance(word, str))[:_LONGEST_CALL]
 
 
 def _error(act: str, payload: Mapping[str, Any]) -> str:

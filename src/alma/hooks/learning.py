@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
 from alma.core import ALMA
-from alma.errors import ALMAError
+from alma.errors import ALMAError, NotFoundError
 from alma.extraction.auto_learner import AutoLearner
 from alma.extraction.model import create_extractor
 from alma.hooks.files import HookFiles
-from alma.hooks.hosts import FAILURE, PROMPT, START, Event, Json
+from alma.hooks.hosts import FAILURE, PROMPT, START, TOOL, Event, Json
+from alma.hooks.signals import TEST_RESULTS, Signal, reaction_to, signal_of
 from alma.hooks.texts import BLOCK_TOKENS, TASK_TOKENS, without_marked
 from alma.model.injection import Block, Shown, block_of
+from alma.model.learning import SIGNAL
 from alma.model.slice import MemorySlice
 
 _log = logging.getLogger("alma.hooks")
@@ -40,7 +43,9 @@ class HookService:
         """What an event is answered with."""
         if event.act == START:
             return block_of(self._alma.standing(agent, user), shown, BLOCK_TOKENS)
-        found = self._alma.retrieve(event.prompt, agent, user) if event.prompt.strip() else MemorySlice()
+        found = MemorySlice()
+        if event.prompt.strip():
+            found = self._alma.retrieve(event.prompt, agent, user, already_shown=shown)
         # Preferences and instructions belong to the block at the start, and are added here only if they are new.
         return block_of(found, shown, TASK_TOKENS)
 
@@ -59,12 +64,25 @@ class HookService:
         try:
             if served := waiting.get("served"):
                 self._alma.ingest.served(served, agent, self._alma.scope(agent))
-            elif event.act == FAILURE:
-                self._learn_failure(event, agent)
+            elif event.act == PROMPT:
+                self._observe(reaction_to(event.before, event.prompt), event.before, agent)
+            elif event.act in (TOOL, FAILURE):
+                signal = Signal(signal_of(event.command), event.act == TOOL) if event.command else None
+                self._observe(signal, event.prompt, agent)
+                if event.act == FAILURE:
+                    self._learn_failure(event, agent)
             else:
                 self._learn_conversation(event, agent, user if isinstance(user, str) else None)
         except ALMAError as exc:
             self._files.log(f"{event.name} was not learned from: {exc}")
+
+    def _observe(self, signal: Signal | None, task: str, agent: str) -> None:
+        """Note a signal about a task whose memories are measured."""
+        if signal is not None and self._alma.benefit.is_used:
+            with suppress(NotFoundError):
+                self._alma.benefit.observe(
+                    signal.name, signal.success, agent=agent, project_id=self._alma.project_id, task=task
+                )
 
     def _learn_failure(self, event: Event, agent: str) -> None:
         task = event.prompt[:_LONGEST_TASK].strip() or f"use {event.tool}"
@@ -75,7 +93,9 @@ class HookService:
             f"{event.tool}: {event.call}" if event.call else event.tool,
             error_message=event.error,
             duration_ms=event.duration_ms,
-            metadata={"source": "hook", "session": event.session},
+            # It is about the call; that the task failed is only a signal.
+            metadata={"source": "hook", "session": event.session, SIGNAL: "tool"},
+            verified_by="tests" if signal_of(event.command) == TEST_RESULTS else "tool",
         )
 
     def _learn_conversation(self, event: Event, agent: str, user: str | None) -> None:

@@ -16,7 +16,7 @@ from alma.hooks.hosts import START, Event
 from alma.hooks.places import DEFAULT_PROJECT, Place
 from alma.hooks.texts import BLOCK_TOKENS, TASK_TOKENS
 from alma.model.injection import Block, Shown, block_of
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, UserPreference
+from alma.model.learning import DEMOTED, IS_DEMOTED, AntiPattern, DomainKnowledge, Heuristic, UserPreference
 from alma.model.memory import INSTRUCTION_TYPES, Memory
 from alma.model.record import Record
 from alma.model.slice import ESTABLISHED_CONFIDENCE, ESTABLISHED_OUTCOMES, MemorySlice
@@ -39,6 +39,8 @@ _ALIVE = (
     "is_active = 1 AND is_archived = 0 AND is_private = 0 AND (expires_at IS NULL OR expires_at > :now) "
     "AND (layer_session = 0 OR layer_project = 1 OR layer_global = 1)"
 )
+_DEMOTABLE = {Heuristic.spec.table, DomainKnowledge.spec.table}
+_IN_USE = f"json_extract({{table}}.metadata, '$.{DEMOTED}.{IS_DEMOTED}') IS NOT 1"
 _CURRENT = (
     "NOT EXISTS (SELECT 1 FROM memory_relationships AS newer "
     "WHERE newer.to_memory_id = {table}.id AND newer.relationship_type = 'supersedes')"
@@ -85,7 +87,7 @@ class _Reader:
         warnings = self._read(
             AntiPattern, f"{own} AND occurrence_count >= :outcomes ORDER BY last_seen DESC", _MOST_WARNINGS
         )
-        strong = f"{own} AND confidence >= :confidence AND occurrence_count >= :outcomes"
+        strong = f"{own} AND {_current('heuristics')} AND confidence >= :confidence AND occurrence_count >= :outcomes"
         lessons = self._read(Heuristic, f"{strong} ORDER BY confidence DESC, id", _MOST_LESSONS)
         in_force = f"project_id = :project AND {_ALIVE} AND memory_type IN ({types})"
         return MemorySlice(
@@ -139,7 +141,9 @@ class _Reader:
 
 
 def _current(table: str) -> str:
-    return _CURRENT.format(table=table)
+    """The condition that a record of a table was not superseded, and not demoted."""
+    current = _CURRENT.format(table=table)
+    return f"{current} AND {_IN_USE.format(table=table)}" if table in _DEMOTABLE else current
 
 
 def _words(record: Record) -> Iterable[str]:

@@ -100,8 +100,8 @@ class HookListener(Closeable):
     def _answer(self, line: bytes) -> Json:
         try:
             request = json.loads(line)
+            self._woken.set()
             if "event" not in request:
-                self._woken.set()
                 return {}
             found = self._service.found(
                 Event(**request["event"]), request["agent"], request.get("user"), request["shown"]

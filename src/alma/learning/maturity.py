@@ -14,7 +14,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from alma.learning.burst_damping import Sessions
-from alma.model.learning import AntiPattern, Heuristic, Outcome
+from alma.model.learning import VERIFIED_BY, AntiPattern, Heuristic, Outcome, demotion_of
 from alma.model.query import Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.slice import ESTABLISHED_OUTCOMES, MemorySlice
@@ -22,8 +22,6 @@ from alma.storage.base import StorageBackend
 from alma.text.canonical import canonical_words
 
 SELF_REPORT = "self-report"
-VERIFIED_BY = "verified_by"
-"""The metadata key of an outcome that says who or what verified it; an outcome without it is a self-report."""
 
 
 class Maturity(StrEnum):
@@ -238,6 +236,7 @@ def established(storage: StorageBackend, scope: Scope, most: int | None = None) 
     often = Compare("occurrence_count", "ge", ESTABLISHED_OUTCOMES)
     surest = (Order("confidence", "desc"), Order("id"))
     rules = storage.find(Heuristic, scope, often, surest, None if most is None else _MOST_READ)
+    rules = [rule for rule in rules if demotion_of(rule) is None]
     known = confirmations(storage, rules)
     found = [(rule, known[rule.id]) for rule in rules if known[rule.id].state is Maturity.ESTABLISHED]
     return found[:most]

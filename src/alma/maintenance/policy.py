@@ -18,6 +18,7 @@ class MaintenancePolicy:
       that were not validated for a while. The setting `memory_decay_enabled` switches it off for the store or a user.
     * `cleanup`: archive what `prune` says: outcomes after 90 days, lessons not used for a year, rules of low
       confidence.
+    * `benefit`: demote the lessons and facts that are measured to harm; `alma.benefit.reinstate` undoes it.
     * `deleted_days`: archive memories that were soft-deleted so long ago.
     * `purge_days`: delete for good what was archived so long ago.
     * `session_days`: move the memories of sessions that ended so long ago to cold storage.
@@ -33,6 +34,7 @@ class MaintenancePolicy:
     min_strength: float = 0.05
     cleanup: bool = True
     prune: PrunePolicy = field(default_factory=PrunePolicy)
+    benefit: bool = True
     deleted_days: float | None = 30.0
     purge_days: float | None = None
     session_days: float | None = None

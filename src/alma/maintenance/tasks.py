@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import Protocol
 
 from alma import clock
 from alma.errors import StorageError, ValidationError
@@ -30,6 +31,12 @@ Renew = Callable[..., None]
 """Called between steps of long tasks."""
 
 
+class Demote(Protocol):
+    """Demotes the memories that are measured to harm, in all projects; returns how many."""
+
+    def __call__(self, *, dry_run: bool, by: Attribution) -> int: ...
+
+
 def _nothing(*_: int) -> None: ...
 
 
@@ -39,6 +46,7 @@ class Task(StrEnum):
     EXPIRE = "expire"
     DECAY = "decay"
     CLEANUP = "cleanup"
+    BENEFIT = "benefit"
     RETENTION = "retention"
     SESSIONS = "sessions"
     OUTBOX = "outbox"
@@ -58,7 +66,8 @@ class TaskResult:
 class Maintenance:
     """Runs the tasks of a policy; every task but the retention of archive and audit log can be undone.
 
-    `active_readers` names the readers of the outbox that this process runs, whose marks are never dropped.
+    `active_readers` names the readers of the outbox that this process runs, whose marks are never dropped. `demote` is
+    the work of the task *benefit*.
     """
 
     def __init__(
@@ -67,6 +76,7 @@ class Maintenance:
         archive: Archive,
         policy: MaintenancePolicy | None = None,
         active_readers: Callable[[], Iterable[str]] = tuple,
+        demote: Demote | None = None,
     ) -> None:
         self.policy = policy or MaintenancePolicy()
         folder = self.policy.cold_storage_dir
@@ -76,6 +86,7 @@ class Maintenance:
         self._lifecycle = MemoryLifecycle(storage, archive)
         self._forgetting = ForgettingEngine(storage, archive=archive)
         self._active_readers = active_readers
+        self._demote = demote
         self._schedule = Schedule(storage, "maintenance", self.policy.interval, self._scheduled, _BY)
 
     # ------------------------------------------------------------------ in a service
@@ -123,6 +134,7 @@ class Maintenance:
         switches: Mapping[Task, bool] = {
             Task.DECAY: policy.decay,
             Task.CLEANUP: policy.cleanup,
+            Task.BENEFIT: policy.benefit and self._demote is not None,
             Task.RETENTION: policy.deleted_days is not None or policy.purge_days is not None,
             Task.SESSIONS: policy.session_days is not None and self.cold_storage is not None,
             Task.OUTBOX: policy.outbox_days is not None,
@@ -154,6 +166,7 @@ class Maintenance:
             Task.EXPIRE: self._expire,
             Task.DECAY: self._decay,
             Task.CLEANUP: self._clean_up,
+            Task.BENEFIT: self._demote_harmful,
             Task.RETENTION: self._retain,
             Task.SESSIONS: self._store_sessions,
             Task.OUTBOX: self._trim_outbox,
@@ -180,6 +193,10 @@ class Maintenance:
 
     def _clean_up(self, dry_run: bool, renew: Renew) -> int:
         return self._forgetting.prune(_EVERYWHERE, self.policy.prune, dry_run, _BY, progress=renew).total
+
+    def _demote_harmful(self, dry_run: bool, renew: Renew) -> int:
+        assert self._demote is not None
+        return self._demote(dry_run=dry_run, by=_BY)
 
     def _retain(self, dry_run: bool, renew: Renew) -> int:
         done = 0

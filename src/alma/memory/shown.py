@@ -38,10 +38,11 @@ def session_key(project_id: str, agent: str, user_id: str | None, session_id: st
     return f"shown:{hashlib.sha256(names.encode(errors='surrogatepass')).hexdigest()[:32]}"
 
 
-def is_begun(storage: StorageBackend, key: str) -> bool:
-    """Whether the session has a stable block."""
+def known_in(storage: StorageBackend, key: str) -> frozenset[str] | None:
+    """The ids of the memories that the session was shown; None for one without a stable block."""
     with storage.snapshot() as tx:
-        return _state(tx, key) is not None
+        noted = _state(tx, key)
+    return None if noted is None else frozenset((*noted["shown"], *(each for _, _, each in noted["stable"])))
 
 
 def shown_in(

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from alma.clock import moment_of, new_id, now
 from alma.errors import ValidationError
@@ -345,3 +346,19 @@ def checked_verified_by(given: object) -> str | None:
 def verified_weight(verified_by: object) -> float:
     """The weight of an outcome that this verified."""
     return VERIFIED_WEIGHTS.get(verified_by, 1.0) if isinstance(verified_by, str) else 1.0
+
+
+SIGNAL = "signal"
+"""The key in an outcome's metadata for how a host observed it, where it was not reported."""
+
+DEMOTED = "benefit"
+"""The key in a lesson's metadata for its demotion and its numbers, or when that was undone."""
+
+IS_DEMOTED = "demoted"
+"""The key below it that is true for a lesson that is demoted."""
+
+
+def demotion_of(record: object) -> Mapping[str, Any] | None:
+    """The numbers that a lesson was demoted for; None for one that is in use."""
+    numbers = getattr(record, "metadata", {}).get(DEMOTED)
+    return numbers if isinstance(numbers, Mapping) and numbers.get(IS_DEMOTED) is True else None

@@ -8,6 +8,7 @@ from typing import Any
 
 from alma.errors import NotFoundError
 from alma.operations.base import Operation
+from alma.operations.benefit import BENEFIT
 from alma.operations.browsing import BROWSING
 from alma.operations.care import CARE
 from alma.operations.corrections import CORRECTIONS
@@ -48,6 +49,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *BROWSING,
     *TIMELINE,
     *LESSONS,
+    *BENEFIT,
     *CARE,
     *REVIEW,
     *SURROUNDINGS,

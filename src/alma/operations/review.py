@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from alma.benefit.report import LESSONS, MemoryBenefit, numbers_of
 from alma.memory.rejections import cause_before, forget_rejections, note_rejection, set_cause
 from alma.model.governance import ArchiveCause, ArchivedRecord
-from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.learning import DEMOTED, IS_DEMOTED, DomainKnowledge, UserPreference, demotion_of
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
-from alma.model.query import And, Compare, In, Order
+from alma.model.query import And, At, Compare, In, Or, Order
 from alma.model.record import Record
 from alma.model.relations import Relation
 from alma.model.scope import Scope
@@ -27,15 +28,16 @@ _EVERYWHERE = Scope.everywhere()
 _COMPARED: tuple[type[Record], ...] = (Memory, DomainKnowledge)
 _NEWEST_COMPARED = 60
 _LONGEST = 4_000
-Category = Literal["quarantined", "contradiction", "duplicate", "doubtful"]
+Category = Literal["quarantined", "contradiction", "duplicate", "doubtful", "harmful"]
 
 
 class Inbox(InProject):
-    categories: Annotated[Sequence[Category], Field(max_length=4)] = (
+    categories: Annotated[Sequence[Category], Field(max_length=5)] = (
         "quarantined",
         "contradiction",
         "duplicate",
         "doubtful",
+        "harmful",
     )
     below_confidence: Share = Field(0.6, description="Facts and preferences with less confidence are doubtful.")
     min_similarity: Share = Field(0.93, description="The least cosine of near-duplicates.")
@@ -48,6 +50,7 @@ class InboxItem(Output):
     row: Row
     other: Row | None = Field(default=None, description="What it contradicts or repeats.")
     reason: str = ""
+    is_demoted: bool | None = Field(default=None, description="Of a harmful memory: whether prompts lack it already.")
     archive_id: str | None = Field(default=None, description="Of a quarantined text: pass it to restore to accept it.")
 
 
@@ -57,7 +60,10 @@ class InboxPage(Output):
 
 @operation("review", Right.READ, example={"limit": 20})
 def review_inbox(caller: Caller, request: Inbox) -> InboxPage:
-    """List what needs a decision: quarantined texts, contradictions, near-duplicates and doubtful extractions."""
+    """List what needs a decision: quarantined texts, contradictions, near-duplicates, doubtful extractions, harm.
+
+    Harmful are the lessons and facts with which tasks are measured to succeed less often, and those demoted for it.
+    """
     found: list[InboxItem] = []
     for category in dict.fromkeys(request.categories):
         found += list(_SOURCES[category](caller, request))[: request.limit]
@@ -172,11 +178,28 @@ def _doubtful(caller: Caller, request: Inbox) -> Iterator[InboxItem]:
             yield InboxItem(category="doubtful", row=row_of(record, _LONGEST), reason=reason)
 
 
+def _harmful(caller: Caller, request: Inbox) -> Iterator[InboxItem]:
+    """Memories that were demoted, and those that are measured to harm and are not demoted yet."""
+    harms: dict[str, MemoryBenefit] | None = None
+    demoted = At("metadata", (DEMOTED, IS_DEMOTED), value=True)
+    for place in places(caller, request.project_id, list(LESSONS)):
+        if harms is None:
+            harms = {each.memory_id: each for each in caller.store.benefit.report(place.scope).harmful}
+        where = place.within(Or(demoted, In(place.cls.spec.key, list(harms))))
+        newest = (Order(place.created, "desc"),)
+        for record in caller.store.storage.find(place.cls, place.scope, where, newest, request.limit):
+            numbers = demotion_of(record)
+            reason = numbers_of(harms[str(record.key)].uplift) if numbers is None else str(numbers.get("said", ""))
+            row = row_of(record, _LONGEST)
+            yield InboxItem(category="harmful", row=row, reason=reason, is_demoted=numbers is not None)
+
+
 _SOURCES: dict[str, Any] = {
     "quarantined": _quarantined,
     "contradiction": _contradictions,
     "duplicate": _duplicates,
     "doubtful": _doubtful,
+    "harmful": _harmful,
 }
 
 

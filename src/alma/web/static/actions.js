@@ -31,3 +31,10 @@ export const accept = ({ project_id, kind, archiveId, id }) =>
 
 export const correct = (given, before, said) =>
   attempt(() => call("correct_record", given), said, () => undoing("correct_record", { ...given, ...before })());
+
+/** Take a memory that harms out of prompts. */
+export const demote = ({ project_id, kind, ids }) =>
+  attempt(() => call("demote_harmful", { project_id, ids }), s.lessons.demotedDone, () => undoing("reinstate_memories", { project_id, kind, ids })());
+
+/** Use a demoted memory again; what was measured before no longer counts. */
+export const reinstate = (given) => attempt(() => call("reinstate_memories", given), s.lessons.reinstated);

@@ -287,6 +287,20 @@ export const s = {
     heuristics: "Heuristics",
     antiPatterns: "Anti-patterns",
     contradictions: "Contradictions",
+    benefit: "Measured benefit",
+    benefitOf: (n, level) => `What showing a memory changes in the success of ${count(n, "task", "tasks")}, with ${percent(level)} intervals that hold at all times`,
+    benefitNothing: "No benefit was measured yet",
+    benefitNothingWhy: "Configure benefit: {withhold: 0.05}: a small random share of lessons is withheld, and tasks with and without are compared.",
+    benefitStates: { helps: "helps", harms: "harms", "no effect seen": "no effect seen", "not enough data": "not enough data" },
+    tasksWith: (n, without) => `${count(n, "task", "tasks")} with it, ${without.toLocaleString("en")} without`,
+    signals: "Count observed outcomes as well",
+    groups: "Groups",
+    demoted: "demoted",
+    demote: "Demote",
+    demotedDone: "Demoted: prompts lack it.",
+    reinstate: "Use it again",
+    reinstated: "It is used again, and measured anew.",
+    noLongerStored: "no longer stored",
     noContradictions: "No two lessons say the opposite.",
     nothing: "Nothing was learned yet",
     nothingWhy: "A strategy becomes a heuristic once it succeeded several times at similar tasks.",
@@ -347,19 +361,20 @@ export const s = {
   review: {
     lead: "What needs a decision.",
     nothing: "Nothing to review",
-    nothingWhy: "Quarantined texts, contradictions, near-duplicates and doubtful extractions appear here.",
+    nothingWhy: "Quarantined texts, contradictions, near-duplicates, doubtful extractions and memories that harm appear here.",
     categories: {
       quarantined: "Quarantined",
       contradiction: "Contradicting",
       duplicate: "Near-duplicates",
       doubtful: "Doubtful",
+      harmful: "Harmful",
     },
     accept: "Accept",
     edit: "Edit",
     merge: "Merge",
     reject: "Reject",
     keepBoth: "Keep both",
-    keys: "Keys: J and K to move, A accept, E edit, M merge, R reject, U undo",
+    keys: "Keys: J and K to move, A accept, D demote, E edit, M merge, R reject, U undo",
     accepted: "Accepted.",
     edited: "Changed and accepted.",
     merged: "Merged.",
@@ -510,5 +525,6 @@ export const ago = (moment, now = Date.now()) => {
 export const when = (moment) => new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "short" }).format(new Date(moment));
 export const day = (moment) => new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" }).format(new Date(moment));
 export const percent = (share) => `${Math.round(share * 100)} %`;
+export const points = (change) => `${change < 0 ? "−" : "+"}${Math.abs(Math.round(change * 100))} points`;
 export const number = (n) => n.toLocaleString("en");
 export const bytes = (n) => (n < 1024 ? `${n} B` : n < 1048576 ? `${(n / 1024).toFixed(1)} KB` : `${(n / 1048576).toFixed(1)} MB`);

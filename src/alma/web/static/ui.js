@@ -1,6 +1,6 @@
 // The components that every view is made of.
 import { html, useEffect, useRef, useState } from "./html.js";
-import { ago, percent, s, when } from "./strings.js";
+import { ago, percent, points, s, when } from "./strings.js";
 
 let serial = 0;
 const toastListeners = new Set();
@@ -173,6 +173,15 @@ export function Confidence({ value, low, high }) {
   return html`<span class="confidence" title=${said}><span class="confidence-bar" aria-hidden="true">
       ${low !== undefined && html`<span class="band" style=${{ left: `${low * 100}%`, width: `${(high - low) * 100}%` }}></span>`}
       <span class="fill" style=${{ width: `${value * 100}%` }}></span></span><span>${percent(value)}</span></span>`;
+}
+
+/** An effect on the success rate as a mark on a scale around zero, with its interval as a band. */
+export function Effect({ effect, low, high, reach }) {
+  const at = (value) => `${50 + (50 * Math.max(-reach, Math.min(reach, value))) / reach}%`;
+  const said = `${points(effect)}, ${s.memory.interval(points(low), points(high))}`;
+  return html`<span class="confidence" title=${said}><span class="effect-bar" role="img" aria-label=${said}>
+      <span class="band ${low > 0 ? "good" : high < 0 ? "bad" : ""}" style=${{ left: at(low), width: `calc(${at(high)} - ${at(low)})` }}></span>
+      <span class="zero"></span><span class="mark" style=${{ left: at(effect) }}></span></span><span>${points(effect)}</span></span>`;
 }
 
 /** The terms of a score as one bar: what adds to it, and what takes from it. */

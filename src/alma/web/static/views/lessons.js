@@ -1,13 +1,14 @@
-// Lessons: heuristics and anti-patterns with their evidence, learning curves, and contradictions side by side.
+// Lessons: heuristics and anti-patterns with their evidence, learning curves, contradictions, and measured benefit.
 import { html, useState } from "../html.js";
-import { hrefOf, useCall } from "../state.js";
+import { hrefOf, reloadAll, useCall } from "../state.js";
 import { s } from "../strings.js";
 import { Shares } from "../charts.js";
-import { Button, Card, Confidence, Empty, Item, Page, Range, Result, Select, Tabs, Text, Time } from "../ui.js";
+import { demote, reinstate } from "../actions.js";
+import { Badge, Button, Card, Check, Confidence, Effect, Empty, Item, KindBadge, Page, Range, Result, Select, Tabs, Text, Time } from "../ui.js";
 
-const TABS = ["heuristics", "antiPatterns", "contradictions"];
+const TABS = ["heuristics", "antiPatterns", "contradictions", "benefit"];
 
-export default function Lessons({ projectId, asOf, address, facets }) {
+export default function Lessons({ projectId, asOf, address, facets, can }) {
   const { params, change } = address;
   const tab = params.tab || "heuristics";
   const aside = html`<${Select} aria-label=${s.browse.agent} value=${params.agent || ""} onValue=${(agent) => change({ agent })} options=${[["", s.lessons.allAgents], ...facets.agents.map((agent) => [agent, agent])]} />
@@ -15,7 +16,7 @@ export default function Lessons({ projectId, asOf, address, facets }) {
   return html`<${Page} title=${s.views.lessons} lead=${s.lessons.lead} aside=${aside}>
     <${Curves} projectId=${projectId} agent=${params.agent} range=${Number(params.range) || 30} asOf=${asOf} />
     <${Tabs} label=${s.views.lessons} chosen=${tab} onChoose=${(name) => change({ tab: name === "heuristics" ? "" : name })} tabs=${TABS.map((name) => [name, s.lessons[name]])} />
-    ${tab === "contradictions" ? html`<${Contradictions} projectId=${projectId} agent=${params.agent} />` : html`<${Rules} key=${tab} kind=${tab === "heuristics" ? "heuristic" : "anti_pattern"} projectId=${projectId} agent=${params.agent} asOf=${asOf} />`}<//>`;
+    ${tab === "contradictions" ? html`<${Contradictions} projectId=${projectId} agent=${params.agent} />` : tab === "benefit" ? html`<${Benefit} projectId=${projectId} address=${address} can=${can} />` : html`<${Rules} key=${tab} kind=${tab === "heuristics" ? "heuristic" : "anti_pattern"} projectId=${projectId} agent=${params.agent} asOf=${asOf} />`}<//>`;
 }
 
 function Curves({ projectId, agent, range, asOf }) {
@@ -51,4 +52,26 @@ function Contradictions({ projectId, agent }) {
     <p class="item-title">${s.lessons.when}: <${Text}>${side.condition}<//></p><${Confidence} value=${side.expected} low=${side.low} high=${side.high} /></div>`;
   return html`<${Card}><${Result} of=${found} empty=${[(data) => !data.contradictions.length, html`<${Empty} title=${s.lessons.noContradictions} />`]}>${(data) => html`<div class="stack">${data.contradictions.map((each) => html`<div key=${each.stronger.id + each.weaker.id} class="stack tight"><div class="pair"><${Side} side=${each.stronger} /><${Side} side=${each.weaker} /></div>
     ${each.successes_to_turn !== undefined && html`<p class="small quiet">${s.lessons.tips(each.successes_to_turn, each.weaker.strategy.slice(0, 80))}</p>`}</div>`)}</div>`}<//><//>`;
+}
+
+const TONES = { helps: "good", harms: "bad" };
+
+function Benefit({ projectId, address, can }) {
+  const { params, change } = address;
+  const given = { project_id: projectId, agent: params.agent };
+  const report = useCall("benefit_report", { ...given, signals: params.signals === "yes" || undefined, limit: 100 });
+  const act = async (work) => (await work) && reloadAll();
+  const lesson = (each) => ({ project_id: projectId, kind: each.kind, ids: [each.memory_id] });
+  const aside = html`<${Check} label=${s.lessons.signals} checked=${params.signals === "yes"} onValue=${(on) => change({ signals: on ? "yes" : "" })} />`;
+  const Measured = ({ each, reach, children }) => html`<article class="item"><div class="item-body">${children}<p class="small quiet">${s.lessons.tasksWith(each.shown, each.withheld)}</p></div>
+    <div class="item-aside"><${Effect} effect=${each.effect} low=${each.low} high=${each.high} reach=${reach} /><${Badge} tone=${TONES[each.state] || ""}>${s.lessons.benefitStates[each.state]}<//></div></article>`;
+  return html`<${Card} aside=${aside}><${Result} of=${report} empty=${[(data) => !data.memories.length, html`<${Empty} title=${s.lessons.benefitNothing}>${s.lessons.benefitNothingWhy}<//>`]}>${(data) => {
+    const reach = Math.max(0.1, ...data.memories.map((each) => Math.max(Math.abs(each.low), Math.abs(each.high))));
+    return html`<p class="quiet">${s.lessons.benefitOf(data.trials, data.level)}</p>
+      <div class="list">${data.memories.map((each) => html`<${Measured} key=${each.memory_id} each=${each} reach=${reach}>
+        <div class="item-meta"><${KindBadge} kind=${each.kind} />${each.agent}${each.is_demoted && html`<${Badge} tone="warn">${s.lessons.demoted}<//>`}</div>
+        <p class="item-text">${each.is_stored ? html`<a href=${hrefOf("memory", { kind: each.kind, id: each.memory_id })}><${Text}>${each.text}<//></a>` : html`<span class="quiet">${s.lessons.noLongerStored}</span>`}</p>
+        ${each.is_demoted ? can("reinstate_memories") && html`<div class="row"><${Button} small onClick=${() => act(reinstate(lesson(each)))}>${s.lessons.reinstate}<//></div>` : each.state === "harms" && each.is_stored && can("demote_harmful") && html`<div class="row"><${Button} small onClick=${() => act(demote(lesson(each)))}>${s.lessons.demote}<//></div>`}<//>`)}</div>
+      <h3>${s.lessons.groups}</h3><div class="list">${data.groups.map((each) => html`<${Measured} key=${each.name} each=${each} reach=${reach}><p class="item-text">${s.kind[each.name] || each.name}</p><//>`)}</div>`;
+  }}<//><//>`;
 }

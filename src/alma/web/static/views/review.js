@@ -5,9 +5,9 @@ import { existed, hrefOf, reloadAll, useCall } from "../state.js";
 import { s } from "../strings.js";
 import { Diff } from "../diff.js";
 import { attempt, Badge, Button, Card, Dialog, Empty, Field, Item, Page, Result, Tabs, Text } from "../ui.js";
-import { accept, correct, merge, reject } from "../actions.js";
+import { accept, correct, demote, merge, reinstate, reject } from "../actions.js";
 
-const CATEGORIES = ["quarantined", "contradiction", "duplicate", "doubtful"];
+const CATEGORIES = ["quarantined", "contradiction", "duplicate", "doubtful", "harmful"];
 
 export default function Review({ projectId, asOf, address, can }) {
   const { params, change } = address;
@@ -36,6 +36,11 @@ function decisionsOf(item, projectId, can, edit) {
   if (category === "doubtful") {
     const fields = { project_id: projectId, kind: row.kind, id: row.id, user_id: given.user_id };
     add("a", s.review.accept, can("correct_record"), () => correct({ ...fields, confidence: 1, reason: s.review.accept }, { confidence: row.confidence }, s.review.accepted));
+  }
+  if (category === "harmful") {
+    const lesson = { project_id: projectId, kind: row.kind, ids: [row.id] };
+    if (item.is_demoted) add("a", s.lessons.reinstate, can("reinstate_memories"), () => reinstate(lesson));
+    else add("d", s.lessons.demote, can("demote_harmful"), () => demote(lesson));
   }
   if (other) {
     add("a", s.review.keepBoth, can("distinguish_memories"), () => attempt(() => call("distinguish_memories", { project_id: projectId, memory_id: row.id, other_id: other.id, user_id: given.user_id }), s.review.kept, row.kind === "memory" && category === "contradiction" ? () => call("relate_memories", { project_id: projectId, from_id: row.id, to_id: other.id, relation: "contradicts" }) : undefined));

@@ -1,0 +1,67 @@
+"""Signals about how a task went, in what hosts deliver: the commands of an agent, and the next prompt of a user."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any, NamedTuple
+
+from alma.benefit.log import is_same_task
+
+EXIT_STATUS, TEST_RESULTS = "exit-status", "test-results"
+
+_COMMAND_END = re.compile(r"[;\n]")
+_TOKEN = re.compile(r"[\w']+|[^\w\s]")
+_PROGRAM_WORDS, _COMMAND_WORDS = 5, 4
+_LONGEST_REACTION = 14
+
+
+class Signal(NamedTuple):
+    """A signal by its name, and whether it speaks for a success."""
+
+    name: str
+    success: bool
+
+
+@cache
+def _words() -> Mapping[str, Any]:
+    return tomllib.loads(files("alma.hooks").joinpath("signals.toml").read_text(encoding="utf-8"))
+
+
+def signal_of(command: str) -> str:
+    """The signal that the exit status of a command is: test results, or an exit status alone."""
+    # The status is that of the last command, of a pipeline that of its last program, and of a && b that of both.
+    last = _COMMAND_END.split(command.strip())[-1]
+    parts = (each.rpartition("|")[2] for each in last.split("&&") if "||" not in each)
+    return TEST_RESULTS if any(map(_runs_tests, parts)) else EXIT_STATUS
+
+
+def _runs_tests(part: str) -> bool:
+    known = _words()["commands"]
+    words = [word.rpartition("/")[2] for word in part.split() if "=" not in word][:_PROGRAM_WORDS]
+    if not words or not set(words).isdisjoint(known["others"]):
+        return False
+    is_build = words[0] in known["builders"] and any(
+        re.match(r"tests?\b", word) is not None for word in words[1:_COMMAND_WORDS]
+    )
+    return is_build or not set(words).isdisjoint(known["runners"])
+
+
+def reaction_to(task: str, prompt: str) -> Signal | None:
+    """What the prompt after a task says about it: a retry, a correction or thanks; None for anything else."""
+    if is_same_task(task, prompt):
+        return Signal("retry", success=False)
+    words = _TOKEN.findall(prompt.strip().lower().replace("’", "'"))[:_LONGEST_REACTION]
+    said = f" {' '.join(words)} "
+    # "Thanks, but it still fails" is a correction.
+    if _has(said, _words()["correction"]):
+        return Signal("correction", success=False)
+    return Signal("thanks", success=True) if _has(said, _words()["thanks"]) else None
+
+
+def _has(said: str, known: Mapping[str, Collection[str]]) -> bool:
+    begins = any(said.startswith(f" {each} ") for each in known["begins"])
+    return begins or any(f" {each} " in said for each in known["has"])

@@ -86,7 +86,8 @@ SERVERS = {
 }
 # The hook events of the Claude Agent SDK 0.3 that have the fields which are used here.
 EVENTS = {
-    *("SessionStart", "UserPromptSubmit", "PostToolUseFailure", "Stop", "SubagentStop", "PreCompact", "SessionEnd"),
+    *("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure"),
+    *("Stop", "SubagentStop", "PreCompact", "SessionEnd"),
 }
 
 

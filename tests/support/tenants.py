@@ -200,6 +200,7 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("lesson_history", {"heuristic_id": heuristic}),
         ("learning_curve", {**_ALWAYS, "buckets": 4}),
         ("list_contradictions", {}),
+        ("benefit_report", {"signals": True}),
         ("memory_usage", {"kind": "memory", "id": memory}),
         ("memory_usage", {"kind": "heuristic", "id": heuristic}),
         ("review_inbox", {"below_confidence": 1.0, "min_similarity": 0.0}),
@@ -254,6 +255,9 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("reject_records", kind="memory", ids=[memory], archive_ids=[memory])
     do("allow_records", archive_ids=[memory])
     do("forget_records", kind="heuristic", ids=[ids.get("heuristic", "none")])
+    do("observe_outcome", signal="thanks", success=True, agent=agent, task="taken over")
+    do("demote_harmful")
+    do("reinstate_memories", kind="heuristic", ids=[ids.get("heuristic", "none")])
     do("create_key", name="mallory", rights=["read"])
     do("revoke_key", key_id=memory)
     do("create_backup")

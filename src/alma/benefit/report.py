@@ -156,12 +156,12 @@ def demoted(
     *,
     dry_run: bool,
 ) -> list[MemoryBenefit]:
-    """Demote these memories, unless they were pinned since or changed to be about safety."""
+    """Demote those of these memories that lie in the scope, are not pinned and not about safety."""
 
     def demote(tx: Transaction) -> list[MemoryBenefit]:
         done = []
         for each in harmful:
-            for record in tx.lock(LESSONS[each.kind], [each.memory_id], Scope(project_id=scope.project_id)):
+            for record in tx.lock(LESSONS[each.kind], [each.memory_id], scope):
                 if may_be(record):
                     if not dry_run:
                         tx.save(_noted(record, _numbers(each.uplift)))

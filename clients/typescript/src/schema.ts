@@ -216,6 +216,20 @@ export interface BackupShown {
   written_at: string;
 }
 
+export interface BenefitReported {
+  /** The tasks whose outcome counts. */
+  trials: number;
+  /** Tasks by what verified their outcome, or why none counts. */
+  outcomes: Record<string, number>;
+  /** The probability with which an interval never misses. */
+  level?: number;
+  /** Those that harm first, then those that help. */
+  memories: Array<MemoryEffect>;
+  /** How many memories more there are. */
+  left_out?: number;
+  groups: Array<GroupEffect>;
+}
+
 export interface Between {
   /** The project; default: the configured one. */
   project_id?: string | null;
@@ -610,6 +624,20 @@ export interface DeleteUser {
   user_id: string;
 }
 
+export interface DemoteHarmful {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  /** Only these; default: all that harm. */
+  ids?: Array<string> | null;
+  /** Show what would be demoted without changing anything. */
+  dry_run?: boolean;
+}
+
+export interface Demoted {
+  memories: Array<MemoryEffect>;
+  dry_run: boolean;
+}
+
 export interface Detect {
   /** The project; default: the configured one. */
   project_id?: string | null;
@@ -931,6 +959,24 @@ export interface Graph {
   relationships?: Array<Relationship>;
 }
 
+/** The average effect of the memories of a kind, or of those for an agent. */
+export interface GroupEffect {
+  state: "helps" | "harms" | "no effect seen" | "not enough data";
+  /** The difference of the success rates with and without, from -1 to 1. */
+  effect: number;
+  /** The lower limit of the 95 % interval, which holds at all times. */
+  low: number;
+  high: number;
+  /** The tasks for which it was shown. */
+  shown: number;
+  /** The tasks for which it was withheld. */
+  withheld: number;
+  /** The success rate of the tasks for which it was shown. */
+  rate_shown?: number | null;
+  rate_withheld?: number | null;
+  name: string;
+}
+
 export interface HandedOver {
   handoff?: {
     id?: string;
@@ -1122,7 +1168,7 @@ export interface InMind {
 export interface Inbox {
   /** The project; default: the configured one. */
   project_id?: string | null;
-  categories?: Array<"quarantined" | "contradiction" | "duplicate" | "doubtful">;
+  categories?: Array<"quarantined" | "contradiction" | "duplicate" | "doubtful" | "harmful">;
   /** Facts and preferences with less confidence are doubtful. */
   below_confidence?: number;
   /** The least cosine of near-duplicates. */
@@ -1133,11 +1179,13 @@ export interface Inbox {
 }
 
 export interface InboxItem {
-  category: "quarantined" | "contradiction" | "duplicate" | "doubtful";
+  category: "quarantined" | "contradiction" | "duplicate" | "doubtful" | "harmful";
   row: Row;
   /** What it contradicts or repeats. */
   other?: Row | null;
   reason?: string;
+  /** Of a harmful memory: whether prompts lack it already. */
+  is_demoted?: boolean | null;
   /** Of a quarantined text: pass it to restore to accept it. */
   archive_id?: string | null;
 }
@@ -1615,6 +1663,32 @@ export interface Memory {
   valid_until?: string | null;
 }
 
+/** The effect of a memory. */
+export interface MemoryEffect {
+  state: "helps" | "harms" | "no effect seen" | "not enough data";
+  /** The difference of the success rates with and without, from -1 to 1. */
+  effect: number;
+  /** The lower limit of the 95 % interval, which holds at all times. */
+  low: number;
+  high: number;
+  /** The tasks for which it was shown. */
+  shown: number;
+  /** The tasks for which it was withheld. */
+  withheld: number;
+  /** The success rate of the tasks for which it was shown. */
+  rate_shown?: number | null;
+  rate_withheld?: number | null;
+  memory_id: string;
+  kind: string;
+  /** What it says, shortened; empty if it is no longer stored. */
+  text: string;
+  agent?: string | null;
+  /** The effect with the memories shown beside it held fixed. */
+  additive?: number | null;
+  is_demoted: boolean;
+  is_stored: boolean;
+}
+
 /** Conditions on memories; all that are given must hold. All `tags` must be present, of `any_tags` one. `layers` means one of them; a memory without layers belongs to the project layer. `content` maps keys or paths of `content_json`, as a tuple or with dots, to values: a list matches if it contains the value, a dict or list matches if all its parts do, a dict also matches a member of a list. Time ranges are half open: from `since` up to, but not including, `until`. Archived, deleted and expired memories are left out unless included. */
 export interface MemoryFilter {
   types?: Array<string>;
@@ -1823,6 +1897,28 @@ export interface NotTheSame {
 }
 
 export interface Nothing {
+}
+
+export interface Observe {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  /** What was observed. */
+  signal: "test-results" | "exit-status" | "correction" | "handoff" | "conversation" | "thanks" | "retry";
+  /** Whether it speaks for a success. */
+  success: boolean;
+  agent: string;
+  /** The task that retrieve was asked about. */
+  task?: string | null;
+  /** Instead of the task: the retrieval_id of the memories. */
+  retrieval_id?: string | null;
+}
+
+export interface ObservedOutcome {
+  /** The retrieval it counts for; none if nothing is measured. */
+  retrieval_id?: string | null;
+  signal: "test-results" | "exit-status" | "correction" | "handoff" | "conversation" | "thanks" | "retry";
+  /** What it counts where nothing is reported; a reported outcome counts 1 or more. */
+  weight: number;
 }
 
 export interface OfFact {
@@ -2290,6 +2386,17 @@ export interface Reindexed {
   embedded: number;
 }
 
+export interface Reinstate {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  kind: "heuristic" | "domain_knowledge";
+  ids: Array<string>;
+}
+
+export interface Reinstated {
+  reinstated: Array<string>;
+}
+
 export interface Reject {
   /** The project; default: the configured one. */
   project_id?: string | null;
@@ -2443,6 +2550,19 @@ export interface RepairSync {
   engine?: string | null;
   /** Only these issues, as sync_verify lists them; default: whatever differs. */
   issues?: Array<FoundIssue> | null;
+}
+
+export interface Report {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  /** Only tasks of this agent. */
+  agent?: string | null;
+  /** Also tasks of which an outcome was only observed, with less weight. */
+  signals?: boolean;
+  /** Only tasks begun since this time. */
+  since?: string | null;
+  /** The maximum number of memories. */
+  limit?: number;
 }
 
 export interface Restore {
@@ -3048,7 +3168,7 @@ export interface SyncVerified {
 }
 
 /** The tasks of maintenance, in the order in which they run. */
-export type Task = "expire" | "decay" | "cleanup" | "retention" | "sessions" | "outbox" | "audit";
+export type Task = "expire" | "decay" | "cleanup" | "benefit" | "retention" | "sessions" | "outbox" | "audit";
 
 export interface TaskDone {
   task: Task;
@@ -3597,6 +3717,10 @@ export interface Operations {
   lesson_history: { input: LessonId; output: LessonHistory };
   learning_curve: { input: Curve; output: Curves };
   list_contradictions: { input: Contradictions; output: ContradictionList };
+  benefit_report: { input: Report; output: BenefitReported };
+  observe_outcome: { input: Observe; output: ObservedOutcome };
+  demote_harmful: { input: DemoteHarmful; output: Demoted };
+  reinstate_memories: { input: Reinstate; output: Reinstated };
   forget_records: { input: ForgetRecords; output: PutAway };
   pin_records: { input: Pin; output: PinnedRecords };
   correct_record: { input: alma__operations__care__Correct; output: RecordKept };
@@ -3842,6 +3966,14 @@ export interface OperationMethods {
   learningCurve(input?: Operations["learning_curve"]['input'], options?: CallOptions): Promise<Operations["learning_curve"]['output']>;
   /** List lessons that say the opposite, side by side, and which outcomes would change which one is stronger. */
   listContradictions(input?: Operations["list_contradictions"]['input'], options?: CallOptions): Promise<Operations["list_contradictions"]['output']>;
+  /** Report for each memory and group whether it helps: uplift with an interval, exposures and a state. */
+  benefitReport(input?: Operations["benefit_report"]['input'], options?: CallOptions): Promise<Operations["benefit_report"]['output']>;
+  /** Note what a host observed about the outcome of a task: an exit status, test results, a correction, thanks. */
+  observeOutcome(input: Operations["observe_outcome"]['input'], options?: CallOptions): Promise<Operations["observe_outcome"]['output']>;
+  /** Demote the memories that are measured to harm: prompts lack them until they are reinstated. */
+  demoteHarmful(input?: Operations["demote_harmful"]['input'], options?: CallOptions): Promise<Operations["demote_harmful"]['output']>;
+  /** Use demoted memories again, and measure them anew from now on. */
+  reinstateMemories(input: Operations["reinstate_memories"]['input'], options?: CallOptions): Promise<Operations["reinstate_memories"]['output']>;
   /** Move memories of one kind to the archive; they can be restored. */
   forgetRecords(input: Operations["forget_records"]['input'], options?: CallOptions): Promise<Operations["forget_records"]['output']>;
   /** Pin memories, so that they are never forgotten by rule, or take the pin off. */
@@ -3852,7 +3984,7 @@ export interface OperationMethods {
   supersedeRecord(input: Operations["supersede_record"]['input'], options?: CallOptions): Promise<Operations["supersede_record"]['output']>;
   /** Show which sessions read a memory, which hold it in their working memory, and which agents were handed it. */
   memoryUsage(input: Operations["memory_usage"]['input'], options?: CallOptions): Promise<Operations["memory_usage"]['output']>;
-  /** List what needs a decision: quarantined texts, contradictions, near-duplicates and doubtful extractions. */
+  /** List what needs a decision: quarantined texts, contradictions, near-duplicates, doubtful extractions, harm. */
   reviewInbox(input?: Operations["review_inbox"]['input'], options?: CallOptions): Promise<Operations["review_inbox"]['output']>;
   /** Archive memories and refuse their texts from now on: what was rejected is not stored again in this project. */
   rejectRecords(input: Operations["reject_records"]['input'], options?: CallOptions): Promise<Operations["reject_records"]['output']>;
@@ -4006,6 +4138,10 @@ export const WRITES: { readonly [name in keyof Operations]: boolean } = {
   lesson_history: false,
   learning_curve: false,
   list_contradictions: false,
+  benefit_report: false,
+  observe_outcome: true,
+  demote_harmful: true,
+  reinstate_memories: true,
   forget_records: true,
   pin_records: true,
   correct_record: true,

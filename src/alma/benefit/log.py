@@ -137,7 +137,7 @@ class BenefitLog:
         if signal not in SIGNAL_WEIGHTS:
             raise ValidationError("observe", "signal", signal, f"must be one of {', '.join(SIGNAL_WEIGHTS)}")
         if (task is None) == (retrieval_id is None):
-            raise ValidationError("observe", "retrieval_id", retrieval_id, "or task is needed, one of them")
+            raise ValidationError("observe", "task", task, "or retrieval_id must be given, one of them")
         weight = SIGNAL_WEIGHTS[signal]
 
         def observe(tx: Transaction) -> str:

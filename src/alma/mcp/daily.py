@@ -19,6 +19,7 @@ from alma.text.excerpt import Excerpts
 DETAILS = "details"
 """An argument of tools with brief results: return everything the operation knows."""
 NOTHING = "Nothing stored is relevant to this task."
+NOTHING_NEW = "Nothing that this session was not shown already is relevant to this task."
 
 _AGENT = "Your name, the same in every call."
 _TEXT_CHARACTERS = 600
@@ -52,7 +53,8 @@ class DailyTool:
 def _retrieved(found: Retrieved) -> str:
     """The prompt and nothing else; a model cannot be sent an empty text."""
     why = found.degraded or found.hint
-    return found.prompt or (f"{NOTHING} ({why})" if why else NOTHING)
+    nothing = NOTHING if found.stable_block is None or not found.stable_block.text else NOTHING_NEW
+    return found.prompt or (f"{nothing} ({why})" if why else nothing)
 
 
 def _learned(learned: LearnedFrom) -> JsonObject:
@@ -131,6 +133,7 @@ DAILY: tuple[DailyTool, ...] = (
             "user_id": "Whose preferences apply.",
             "top_k": "At most this many memories of each kind; default 5.",
             "max_tokens": "Length of the text; default 2000.",
+            "already_shown": "A name for your session: what it was shown is left out.",
             DETAILS: _HINT_DETAILS,
         },
         _retrieved,
@@ -149,6 +152,7 @@ DAILY: tuple[DailyTool, ...] = (
             "duration_ms": "How long it took.",
             "error_message": "For a failure: the error, verbatim.",
             "feedback": "What the user said about it.",
+            "verified_by": "What verified the outcome: tests, tool, human or self-report.",
         },
         _learned,
     ),

@@ -1,9 +1,22 @@
 """The documented import path of the memory types."""
 
+from enum import StrEnum
+
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.scope import MemoryScope
 from alma.model.slice import MemorySlice
+
+
+class MemoryType(StrEnum):
+    """The five kinds of what agents learn."""
+
+    HEURISTIC = "heuristic"
+    OUTCOME = "outcome"
+    USER_PREFERENCE = "user_preference"
+    DOMAIN_KNOWLEDGE = "domain_knowledge"
+    ANTI_PATTERN = "anti_pattern"
+
 
 __all__ = [
     "AntiPattern",
@@ -12,6 +25,7 @@ __all__ = [
     "Memory",
     "MemoryScope",
     "MemorySlice",
+    "MemoryType",
     "Outcome",
     "UserPreference",
 ]

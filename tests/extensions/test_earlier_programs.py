@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from alma import ALMA, LearningProtocol, MemoryScope, RetrievalEngine, open_storage
 from alma.compat.names import MODULES
+from alma.domains import DomainMemoryFactory, DomainSchema
 from alma.errors import ScopeViolationError, ValidationError
 from alma.integration import (
     AgentType,
@@ -45,6 +47,7 @@ from alma.model.slice import MemorySlice
 from alma.progress import ProgressSummary, ProgressTracker, WorkItem
 from alma.retrieval.scoring import MemoryScorer, ScoringWeights, compute_composite_score
 from alma.session import SessionContext, SessionHandoff, SessionManager
+from alma.storage.file_based import FileBasedStorage
 from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.builders import a_heuristic
 
@@ -154,6 +157,33 @@ def test_the_session_manager_answers_the_earlier_calls() -> None:
     assert (manager.clear_history("victor"), manager.clear_history()) == (0, 1)
 
 
+def test_sessions_take_the_earlier_arguments_in_their_order() -> None:
+    tracker = ProgressTracker("shop")
+    tracker.create_work_item("Pay", "with a card", "task", "helena", 80)
+    manager = SessionManager("shop", None, tracker, 2)
+    context = manager.start_session("helena", "Test the cart", "s1")
+    assert "Progress: 0/1 (0%)" in context.format_orientation()
+    active = manager.get_active_handoff("helena", "s1")
+    assert active is not None
+    assert (active.last_action, active.current_goal, active.blockers) == ("session_start", "Test the cart", [])
+    assert (active.session_end, active.embedding) == (None, None)
+    assert manager.update_session("helena", "unknown", "opened") is None
+    for number in range(3):
+        made = manager.create_handoff("helena", f"other {number}", "opened", "failure", ["pay"], goal="Pay", by_hand=True)
+        assert (made.current_goal, made.next_steps, made.metadata) == ("Pay", ["pay"], {"by_hand": True})
+    previous: Any = manager.get_previous_sessions("helena")
+    assert [(each.session_id, each.next_steps) for each in previous] == [("other 2", ["pay"]), ("other 1", ["pay"])]
+    assert manager.get_quick_reload("victor").endswith("No previous session found for agent victor")
+    plain: Any = SessionContext
+    assert plain(project_id="shop", agent="helena", session_id="s2").session_id == "s2"
+    begun, ended = datetime(2026, 1, 1, tzinfo=UTC), datetime(2026, 1, 2, tzinfo=UTC)
+    given: Any = {"session_start": begun, "session_end": ended, "embedding": None, "key_decisions": ["a"]}
+    handoff = SessionHandoff(
+        project_id="shop", agent="helena", session_id="s1", last_action="x", last_outcome="success", **given
+    )
+    assert (handoff.session_start, handoff.session_end, handoff.key_decisions) == (begun, ended, ["a"])
+
+
 # ---------------------------------------------------------------------- progress
 
 
@@ -197,14 +227,32 @@ def test_the_tracker_answers_the_earlier_calls() -> None:
         assert call("unknown") is None
 
 
+def test_items_from_a_tracker_may_be_changed_and_may_wait_for_what_is_no_item() -> None:
+    tracker = ProgressTracker("shop")
+    item: Any = tracker.create_work_item("Pay", "with a card", "task", "helena", 80)
+    assert (item.blocked_by, item.tests, item == tracker.get_item(item.id)) == ([], [], True)
+    item.tests.append("test_pay")
+    item.priority = 90
+    assert (tracker.get_items("pending", "helena", "task"), tracker.require_item(item.id).priority) != ([item], 90)
+    blocked = tracker.block_item(item.id, "ticket-7", "no key")
+    assert blocked is not None
+    assert (blocked.status, blocked.blocked_by) == ("blocked", ["ticket-7"])
+    assert blocked.metadata["block_reason"] == "no key"
+    unblocked = tracker.unblock_item(item.id)
+    assert unblocked is not None
+    assert (unblocked.status, unblocked.blocked_by) == ("pending", [])
+    assert tracker.get_next_item("helena", "fifo") == tracker.get_item(item.id)
+
+
 def test_a_summary_is_made_with_the_earlier_arguments() -> None:
     counts = {"total": 5, "done": 2, "in_progress": 1, "blocked": 1, "pending": 1, "failed": 0}
-    follows = {"completion_rate": 0.4, "success_rate": 1.0, "current_item": None, "avg_time_per_item_ms": 0}
+    current = WorkItem.create("shop", "Pay", "with a card")
+    follows = {"completion_rate": 0.4, "success_rate": 1.0, "current_item": current, "avg_time_per_item_ms": 0}
     made: Any = ProgressSummary
     summary = made(
         project_id="shop", agent=None, **counts, **follows, total_time_ms=7, last_activity=None, next_suggested=None
     )
-    assert (summary.completion_percentage, summary.total_time_ms) == (40, 7)
+    assert (summary.completion_percentage, summary.total_time_ms, summary.current_item) == (40, 7, current)
     assert summary.format_summary().splitlines()[0] == "Progress: 2/5 (40%)"
 
 
@@ -314,6 +362,35 @@ def test_records_are_scored_by_four_factors() -> None:
     assert MemoryScorer().apply_score_threshold(scored, 2.0) == []
 
 
+def test_the_engine_answers_the_earlier_calls(alma: ALMA) -> None:
+    engine = alma.retrieval
+    for _ in range(2):
+        assert engine.retrieve("the form", "helena", "shop").heuristics == []
+    assert (engine.get_cache_stats()["hits"], engine.get_cache_stats()["hit_rate"]) == (1, "50.00%")
+    engine.invalidate_cache(agent="helena")
+    assert engine.get_cache_stats()["current_size"] == 0
+    engine.update_scorer_weights(similarity=0.7)
+    assert engine.get_scorer_weights()["similarity"] > engine.get_scorer_weights()["recency"]
+
+
+def test_what_another_agent_shares_says_whose_it_is(alma: ALMA) -> None:
+    alma.learn("helena", "Test the login form", "success", "fill it in", "form_testing")
+    scope = MemoryScope("victor", [], inherit_from=["helena"])
+    found = alma.retrieval.retrieve("Test the login form", "victor", "shop", scope=scope)
+    assert [each.metadata.get("shared_from") for each in found.outcomes] == ["helena"]
+    assert "shared_from" not in alma.storage.get_outcomes("shop", "helena")[0].metadata
+
+
+def test_stores_and_schemas_have_the_earlier_names(tmp_path: Path) -> None:
+    assert SQLiteStorage(tmp_path / "a.db").db_path == tmp_path / "a.db"
+    assert FileBasedStorage(tmp_path / "files").storage_dir == tmp_path / "files"
+    listed: Any = DomainMemoryFactory
+    assert "coding" in listed.list_schemas()
+    listed.register_schema(DomainSchema("shop", "A shop"))
+    assert (listed.get_schema("shop").description, "shop" in DomainMemoryFactory().list_schemas()) == ("A shop", False)
+    assert listed.unregister_schema("shop")
+
+
 # ---------------------------------------------------------------------- agents and tools
 
 
@@ -334,6 +411,9 @@ def test_helena_and_victor_work_with_contexts(alma: ALMA) -> None:
         helena_post_task(alma, "Test the login form", success=False, strategy_used="guess", error_message="no") is True
     )
     assert HelenaHooks(alma, auto_learn=False).post_task(context, outcome) is False
+    elsewhere = TaskContext("Change the tables", "backend_logic", "helena", "shop")
+    assert helena.post_task(context=elsewhere, outcome=TaskOutcome(True, "sql")) is False
+    assert helena.add_knowledge("backend_logic", "The tables have indexes") is False
     victor = create_victor_hooks(alma)
     assert isinstance(victor, VictorHooks)
     test = APITestContext("Test the API", "", "x", "shop", endpoint="/pay", method="POST", is_auth_test=True)
@@ -360,6 +440,7 @@ def test_the_tools_are_functions_of_a_memory(alma: ALMA) -> None:
     known = tools.alma_add_knowledge(alma, "helena", "form_testing", "The login form has two fields")
     assert known["knowledge"]["domain"] == "form_testing"
     assert tools.alma_add_preference(alma, "u1", "style", "No emoji")["preference"]["preference"] == "No emoji"
+    assert tools.alma_add_knowledge(alma, "helena", " ", "x") == {"success": False, "error": "domain cannot be empty"}
     found = tools.alma_retrieve(alma, "fields of the login form", "helena", user_id="u1")
     assert found["memories"]["preferences"][0]["preference"] == "No emoji"
     assert "No emoji" in found["prompt_injection"]

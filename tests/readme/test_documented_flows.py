@@ -202,8 +202,13 @@ def test_a_session_starts_where_the_last_one_ended(alma: ALMA) -> None:
 def test_the_default_store_is_that_of_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with ProgressTracker("shop") as tracker:
-        tracker.create_work_item("Test the cart")
-    assert (tmp_path / ".alma" / "alma.db").is_file()
+        tracker.create_work_item("Test the page")
+    assert not (tmp_path / ".alma").exists()
+    open_storage(".alma/alma.db").close()
+    for expected in ([], ["Test the cart"]):
+        with ProgressTracker("shop") as tracker:
+            assert [item.title for item in tracker.get_items()] == expected
+            tracker.create_work_item("Test the cart")
     monkeypatch.setenv("ALMA_STORE", str(tmp_path / "other.db"))
     with ProgressTracker("shop") as tracker:
         assert tracker.get_items() == []

@@ -229,7 +229,7 @@ def strategies_store(tracker: ProgressTracker) -> None:
 def test_each_strategy_has_its_order(tracker: ProgressTracker, strategy: str, expected: list[str]) -> None:
     strategies_store(tracker)
     assert [item.id for item in tracker.get_next_items(9, strategy)] == expected
-    first = tracker.get_next_item(strategy)
+    first = tracker.get_next_item(strategy=strategy)
     assert first is not None
     assert first.id == expected[0]
     claimed = tracker.claim_next("victor", strategy)
@@ -239,7 +239,7 @@ def test_each_strategy_has_its_order(tracker: ProgressTracker, strategy: str, ex
 
 def test_an_unknown_strategy_is_named_with_those_there_are(tracker: ProgressTracker) -> None:
     with pytest.raises(ValidationError, match="must be one of priority, blocked_unblock, quick_win, fifo"):
-        tracker.get_next_item("random")
+        tracker.get_next_item(strategy="random")
 
 
 def test_an_agent_gets_its_own_items_and_those_of_nobody(tracker: ProgressTracker) -> None:

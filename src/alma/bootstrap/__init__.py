@@ -109,7 +109,8 @@ def store_of_file(
 def open_default() -> tuple[StorageBackend, Redactor | None]:
     """The store that the command line chooses without options, with the redactor of what is written to it.
 
-    ALMA_STORE and ALMA_CONFIG name one; else `.alma/config.yaml` does, if it exists; else it is `.alma/alma.db`.
+    ALMA_STORE and ALMA_CONFIG name one; else `.alma/config.yaml` does, if it exists; else it is `.alma/alma.db`, if
+    that exists. In a folder with none of these, the store is in memory, as in alma-memory.
     """
     from alma.config import DEFAULT_STORE, config_file
     from alma.config.loader import load_settings
@@ -117,6 +118,9 @@ def open_default() -> tuple[StorageBackend, Redactor | None]:
 
     named, given = os.environ.get("ALMA_STORE") or None, os.environ.get("ALMA_CONFIG") or None
     file = config_file(given, named)
+    if named is None and file is None and not Path(DEFAULT_STORE).is_file():
+        _log.info("nothing is stored: this folder has no default store, which alma init makes")
+        return open_storage(IN_MEMORY), DEFAULT_REDACTOR
     if named is not None or file is None:
         redactor = DEFAULT_REDACTOR if file is None else redactor_of_file(file)
         return open_for_own_model(named or DEFAULT_STORE, new_model=local_model()), redactor

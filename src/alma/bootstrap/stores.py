@@ -71,7 +71,7 @@ def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **opti
 
 
 class StoreUser(Closeable):
-    """Base of classes that work on a given store, or open and close the default store of the project."""
+    """Base of classes that work on a given store, or open and close the default store of the folder."""
 
     def __init__(self, storage: StorageBackend | None, screen: Screen) -> None:
         from alma.bootstrap import open_default

@@ -207,8 +207,9 @@ class _Kept(CacheBackend):
         key, started = self._generate_key(query, agent, project_id, user_id, top_k), time.perf_counter()
         found = self._results.get(key, _GENERATION)
         took = (time.perf_counter() - started) * 1000
-        self._stats.total_get_calls += 1
-        self._metrics.record_get(took)
+        if self.enable_metrics:
+            self._stats.total_get_calls += 1
+            self._metrics.record_get(took)
         if found is None:
             self._stats.misses += 1
             self._of.pop(key, None)
@@ -238,8 +239,9 @@ class _Kept(CacheBackend):
         self._results.put(key, _GENERATION, result, ttl_override or self.ttl)
         self._of[key] = (agent, project_id)
         self._evicted(max(0, before - self._results.stats().entries))
-        self._stats.total_set_calls += 1
-        self._metrics.record_set((time.perf_counter() - started) * 1000)
+        if self.enable_metrics:
+            self._stats.total_set_calls += 1
+            self._metrics.record_set((time.perf_counter() - started) * 1000)
 
     def _evicted(self, count: int) -> None:
         self._stats.evictions += count
@@ -249,7 +251,7 @@ class _Kept(CacheBackend):
     def invalidate(self, agent: str | None = None, project_id: str | None = None) -> int:
         gone = [
             key
-            for key, (of_agent, of_project) in self._of.items()
+            for key, (of_agent, of_project) in list(self._of.items())
             if agent in (None, of_agent) and project_id in (None, of_project)
         ]
         held = [key for key in gone if self._results.get(key, _GENERATION) is not None]
@@ -257,7 +259,7 @@ class _Kept(CacheBackend):
             # A time to live of 0 is over at once.
             self._results.put(key, _GENERATION, MemorySlice(), 0)
             self._results.get(key, _GENERATION)
-            del self._of[key]
+            self._of.pop(key, None)
         self._evicted(len(held))
         return len(held)
 

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from alma.clock import now
+from alma.errors import ScopeViolationError
 from alma.harness.base import Context, RunResult
 from alma.harness.domains import CodingDomain as CodingDomain
 from alma.integration.hooks import ClaudeAgentHooks
@@ -106,8 +107,8 @@ def record(hooks: Any, context: TaskContext, outcome: TaskOutcome) -> bool:
     if hooks.harness is not None:
         hooks.harness.post_run(context.to_harness_context(), outcome.to_run_result())
         return True
-    return bool(
-        hooks.alma.learn(
+    try:
+        learned = hooks.alma.learn(
             agent=hooks.agent_name,
             task=context.task_description,
             outcome="success" if outcome.success else "failure",
@@ -117,7 +118,9 @@ def record(hooks: Any, context: TaskContext, outcome: TaskOutcome) -> bool:
             error_message=outcome.error_message,
             feedback=outcome.feedback,
         )
-    )
+    except ScopeViolationError:
+        return False
+    return bool(learned)
 
 
 def formatted(memories: MemorySlice, with_headings: bool = True) -> str:

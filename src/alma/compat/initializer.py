@@ -204,7 +204,7 @@ class SessionInitializer:
         if len(work_items) < 2:
             return prompt
         more = "..." if len(work_items) > 3 else ""
-        return f"{prompt}\n\n{len(work_items)} items: {', '.join(map(_title, work_items[:3]))}{more}"
+        return f"{prompt}\n\nBroken down into {len(work_items)} items: {', '.join(map(_title, work_items[:3]))}{more}"
 
     def _select_starting_point(self, work_items: Sequence[Any]) -> Any:
         free = [item for item in work_items if _status(item) == "pending" and not getattr(item, "blocked_by", ())]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from functools import wraps
+from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from alma.clock import now
@@ -27,11 +28,18 @@ _TABLES = ("heuristics", "outcomes", "domain_knowledge", "anti_patterns")
 
 
 def _answered(**extra: Any) -> Callable[[Callable[P, dict[str, Any]]], Callable[P, dict[str, Any]]]:
-    """Add `success`; an error becomes the answer, with `extra`."""
+    """Add `success`; an error, such as an empty text, becomes the answer, with `extra`."""
 
     def decorate(tool: Callable[P, dict[str, Any]]) -> Callable[P, dict[str, Any]]:
+        expected = signature(tool)
+        required = [name for name, each in expected.parameters.items() if each.default is each.empty][1:]
+
         @wraps(tool)
         def answer(*args: P.args, **given: P.kwargs) -> dict[str, Any]:
+            told = expected.bind(*args, **given).arguments
+            empty = next((name for name in required if not str(told[name] or "").strip()), None)
+            if empty is not None:
+                return {"success": False, **extra, "error": f"{empty} cannot be empty"}
             try:
                 return {"success": True, **tool(*args, **given)}
             except Exception as exc:  # noqa: BLE001 - the caller reads the error from the answer

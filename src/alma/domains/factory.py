@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any, Protocol
+from types import MethodType
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from alma.bootstrap import create_embedder, open_storage, store_of_file
 from alma.config import DEFAULT_CONFIG, DEFAULT_STORE
@@ -25,14 +27,28 @@ from alma.storage.base import StorageBackend, checked_storage
 
 _log = logging.getLogger("alma.domains")
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _EVERYWHERE = Scope.everywhere()
 _PREFIX = "domain_schema."
+
+
+class _Either(Generic[P, R]):
+    """A method that may be called on the class as well, for a factory that the process shares."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], R]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, instance: Any, owner: type) -> Callable[P, R]:
+        bound: Callable[P, R] = MethodType(self._method, _shared_factory() if instance is None else instance)
+        return bound
 
 
 class DomainMemoryFactory:
     """Knows the domain schemas, six of them built in, and creates memories for them.
 
-    Custom schemas are kept in memory or, with `storage`, in that store, as are the memories it creates. Schemas pass
+    Schemas can also be listed and registered on the class itself, for the whole process. Custom schemas are kept in memory or, with `storage`, in that store, as are the memories it creates. Schemas pass
     the redactor first.
     """
 
@@ -43,10 +59,12 @@ class DomainMemoryFactory:
 
     # ------------------------------------------------------------------ schemas
 
+    @_Either
     def list_schemas(self) -> list[str]:
         """The names of all schemas: built-in ones, then custom ones."""
         return list(dict.fromkeys((*prebuilt_schemas(), *self._kept.names())))
 
+    @_Either
     def get_schema(self, name: str) -> DomainSchema | None:
         """The schema with this name, or None; custom schemas win over built-in ones."""
         return (self._kept.get(name) or prebuilt_schemas().get(name)) if isinstance(name, str) else None
@@ -57,6 +75,7 @@ class DomainMemoryFactory:
         self.register_schema(schema, by)
         return schema
 
+    @_Either
     def register_schema(self, schema: DomainSchema, by: Attribution = ANONYMOUS) -> None:
         """Register a schema under its name, replacing a custom one of that name."""
         if not isinstance(schema, DomainSchema):
@@ -70,6 +89,7 @@ class DomainMemoryFactory:
         clean = redact_json(given, self._redactor)
         return schema if clean == given else DomainSchema.from_dict(schema.name, clean)
 
+    @_Either
     def unregister_schema(self, name: str, by: Attribution = ANONYMOUS) -> bool:
         """Remove a custom schema; returns whether there was one. Built-in schemas stay."""
         return isinstance(name, str) and self._kept.drop(name, by)
@@ -118,6 +138,11 @@ class DomainMemoryFactory:
         if found is None:
             raise ConfigurationError(f"{shown(schema)} is not a schema; choose {', '.join(self.list_schemas())}")
         return found
+
+
+@cache
+def _shared_factory() -> DomainMemoryFactory:
+    return DomainMemoryFactory()
 
 
 class _DomainScopes(ScopeValidator):

@@ -68,6 +68,7 @@ class LocalEmbedder(EmbeddingProvider):
             )
         self._folder = None if folder is None else expand_home(folder)
         self._model = model_name or (DEFAULT_MODEL if self._folder is None else self._folder.resolve().name)
+        self.model_name = self._model
         if self._folder is None and self._model != DEFAULT_MODEL:
             raise ConfigurationError(
                 f"the installed local model is {DEFAULT_MODEL}, not {self._model}: give the folder that holds its "

@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from alma.errors import ValidationError
+from alma.errors import ScopeViolationError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, Setting
 from alma.harness.runner import Harness
 from alma.lazy import loader
@@ -63,24 +63,29 @@ class ClaudeAgentHooks:
 
     def pre_task(
         self,
-        task: Any,
+        task: Any = None,
         user_id: str | None = None,
         project_id: str | None = None,
         session_id: str | None = None,
         *,
         top_k: int = 5,
+        context: Any = None,
     ) -> Any:
-        """The prompt section with relevant memories, or an empty string; for a `TaskContext`, the slice itself."""
+        """The prompt section with relevant memories, or an empty string.
+
+        For a `TaskContext`, given as `task` or `context`, it is the slice itself.
+        """
+        task = context if task is None else task
         if hasattr(task, "task_description"):
             return import_module(_EARLIER).recall(self, task, top_k)
-        context = Context(task, project_id, user_id, session_id)
-        known = self._harness.recall(context).to_prompt(self._harness.max_memory_tokens)
+        run = Context(task, project_id, user_id, session_id)
+        known = self._harness.recall(run).to_prompt(self._harness.max_memory_tokens)
         return f"{HEADING}\n\n{known}" if known else ""
 
     def post_task(
         self,
-        task: Any,
-        outcome: Any,
+        task: Any = None,
+        outcome: Any = None,
         strategy_used: str = "",
         task_type: str | None = None,
         duration_ms: int | None = None,
@@ -88,12 +93,15 @@ class ClaudeAgentHooks:
         feedback: str | None = None,
         project_id: str | None = None,
         user_id: str | None = None,
+        *,
+        context: Any = None,
     ) -> Any:
         """Learn from a task; the `RunResult` says what was learned, or why nothing was.
 
-        For a `TaskContext` with its `TaskOutcome` it is a bool. A hook never stops the agent:
+        For a `TaskContext`, given as `task` or `context`, with its `TaskOutcome` it is a bool. A hook never stops the agent:
         scope violations and failures of the store are reported in the result.
         """
+        task = context if task is None else task
         if hasattr(task, "task_description"):
             return import_module(_EARLIER).record(self, task, outcome)
         if not isinstance(strategy_used, str) or not strategy_used.strip():
@@ -117,8 +125,11 @@ class ClaudeAgentHooks:
         return self.alma.get_stats(agent=self.agent_name)
 
     def add_knowledge(self, domain: str, fact: str, source: str = "agent_discovered") -> bool:
-        """Store a fact that the agent found out."""
-        made: Any = self.alma.add_domain_knowledge(agent=self.agent_name, domain=domain, fact=fact, source=source)
+        """Store a fact that the agent found out; False if the agent may not learn in this domain."""
+        try:
+            made: Any = self.alma.add_domain_knowledge(agent=self.agent_name, domain=domain, fact=fact, source=source)
+        except ScopeViolationError:
+            return False
         return made is not None
 
     def format_memories_for_prompt(self, memories: MemorySlice, include_section_headers: bool = True) -> str:

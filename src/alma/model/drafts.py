@@ -15,11 +15,23 @@ _MOST_DECISIONS = 10
 _SHOWN = 5
 
 
+class Lines(list[Any]):
+    """A list that also equals a tuple of the same items, as a stored record has."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, other: object) -> bool:
+        return list.__eq__(self, list(other) if isinstance(other, tuple) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 def put(record: Any, **values: Any) -> None:
     """Set fields of a record in place, each checked as in a new one; lists stay lists."""
     for name, value in values.items():
         checked = record.spec.checked(name, value)
-        object.__setattr__(record, name, list(checked) if isinstance(checked, tuple) else checked)
+        object.__setattr__(record, name, Lines(checked) if isinstance(checked, tuple) else checked)
 
 
 class Draft:
@@ -29,7 +41,15 @@ class Draft:
         super().__init__(**values)
         for name, value in self.values().items():  # type: ignore[attr-defined]
             if isinstance(value, tuple):
-                object.__setattr__(self, name, list(value))
+                object.__setattr__(self, name, Lines(value))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is a record of this kind with the same values, a draft or not."""
+        if getattr(other, "spec", None) is not self.spec:  # type: ignore[attr-defined]
+            return NotImplemented
+        return bool(self.values() == other.values())  # type: ignore[attr-defined]
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.spec.by_name:  # type: ignore[attr-defined]
@@ -41,6 +61,18 @@ class Draft:
 def _draft_of(kind: str) -> Any:
     # The drafts are subclasses of the records that are made from the classes here.
     return getattr(import_module("alma.model.workspace"), kind)
+
+
+def drafted(record: Any) -> Any:
+    """A copy of a stored work item or handoff that may be changed; lists of them and None are given likewise."""
+    if isinstance(record, list):
+        return [drafted(each) for each in record]
+    if record is None or isinstance(record, Draft):
+        return record
+    made = _draft_of(f"{type(record).__name__.removeprefix('Session')}Draft")(**record.values())
+    if isinstance(made, HandoffSteps):
+        made.session_start, made.session_end = record.session_start, record.session_end
+    return made
 
 
 class WorkSteps:
@@ -122,6 +154,11 @@ class HandoffSteps:
         )
         made.session_start = session_start or made.created_at
         return made
+
+    @property
+    def embedding(self) -> None:
+        """Handoffs have no vectors; the name is for programs that ask."""
+        return None
 
     @property
     def session_start(self: Any) -> datetime:

@@ -147,10 +147,23 @@ def check_json_object(value: Any) -> JsonObject:
     return {_json_key(key): canonical_json(item, 1) for key, item in value.items()}
 
 
+class Items(tuple[Any, ...]):
+    """A tuple that also equals a list of the same items."""
+
+    __slots__ = ()
+    __hash__ = tuple.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        return tuple.__eq__(self, tuple(other) if isinstance(other, list) else other)
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+
 def check_strings(value: Any) -> tuple[str, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset):
         raise Refused("must be a list of texts")
-    return tuple(check_text(item) for item in value)
+    return Items(check_text(item) for item in value)
 
 
 def check_tags(value: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import NotFoundError, ValidationError
+from alma.model.fields import Items
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference, anti_pattern_id
 from alma.model.memory import Memory
 from alma.model.prompt import Entry, Packed, pack
@@ -118,7 +119,7 @@ class MemorySlice:
 
     def __post_init__(self) -> None:
         for name in (*_NAMES.values(), "instructions"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            object.__setattr__(self, name, Items(getattr(self, name)))
 
     @classmethod
     def of(cls, found: Mapping[type[Record], Sequence[Record]], **facts: Any) -> MemorySlice:

@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any
 
+from alma.arguments import earlier
 from alma.clock import new_id, now
 from alma.errors import ValidationError
 from alma.model.common import Count, Label, Name, Path, Prose, Share, Strings, Text
@@ -196,6 +197,18 @@ _OUTCOME_WORDS: dict[str, set[str]] = {
 }
 
 
+def _with_times(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a handoff; begin and end of the session become its duration and time."""
+    given.pop("embedding", None)
+    begun, ended = given.pop("session_start", None), given.pop("session_end", None)
+    if begun is not None and ended is not None:
+        given.setdefault("duration_ms", max(0, int((ended - begun).total_seconds() * 1000)))
+    if ended is not None or begun is not None:
+        given.setdefault("created_at", ended or begun)
+    return given
+
+
+@earlier(_with_times)
 @record(
     "session_handoff",
     table="session_handoffs",

@@ -228,7 +228,7 @@ def _manager(caller: Caller, project_id: str | None) -> SessionManager:
     memory = caller.memory(project_id)
     # Grants name agents exactly, so names are compared case-sensitively.
     user_id = caller.scope(project_id).user_id
-    return SessionManager(memory.project_id, memory.storage, memory.screen, any_case=False, user_id=user_id)
+    return SessionManager(memory.project_id, memory.storage, screen=memory.screen, any_case=False, user_id=user_id)
 
 
 @operation(

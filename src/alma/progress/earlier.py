@@ -7,24 +7,32 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Self
 
 from alma.arguments import renamed
+from alma.model.governance import ANONYMOUS
 from alma.model.workspace import ProgressLog, WorkItem, WorkItemStatus
+from alma.progress import items
 from alma.progress.items import is_for
 
 if TYPE_CHECKING:
     from alma.storage.base import StorageBackend
 
-earlier_arguments = renamed(
+_RENAMED = renamed(
     {
         "completion_rate": None,
         "success_rate": None,
-        "current_item": None,
         "avg_time_per_item_ms": None,
         "generated_at": None,
         "total_time_ms": "time_spent_ms",
         "last_activity": "last_updated",
+        "current_item": "current_focus",
     }
 )
-"""The arguments of a summary that follow from others, and those with other names."""
+
+
+def earlier_arguments(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a summary: those that follow from others are dropped, others have another name."""
+    told = _RENAMED(given)
+    focus = told.get("current_focus", ())
+    return {**told, "current_focus": focus if isinstance(focus, tuple) else () if focus is None else (focus,)}
 
 
 class EarlierSummary:
@@ -65,7 +73,7 @@ class EarlierSummary:
 
     def format_summary(self: Any) -> str:
         """The counts, and what is done now and next, as lines."""
-        lines = [f"Progress: {self.done}/{self.total} ({int(self.completion_percentage)}%)"]
+        lines = [f"Progress: {self.done}/{self.total} ({self.completion_percentage}%)"]
         lines += [f"  {name}: {getattr(self, name.lower().replace(' ', '_'))}" for name in _COUNTED]
         lines += [f"  Current: {self.current_item.title}"] if self.current_item else []
         lines += [f"  Next: {self.next_suggested.title}"] if self.next_suggested else []
@@ -113,9 +121,13 @@ class EarlierCalls:
         """Say that an item waits for another one, or for a reason; see `block`."""
         if self.get_item(item_id) is None:
             return None
-        known = blocked_by is not None and self.get_item(blocked_by) is not None
-        told = reason or (None if known else f"waits for {blocked_by}" if blocked_by else "blocked")
-        return self.block(item_id, blocked_by if known else None, told)  # type: ignore[no-any-return]
+        if blocked_by is None or self.get_item(blocked_by) is not None:
+            told = reason or (None if blocked_by else "blocked")
+            return self.block(item_id, blocked_by, told)  # type: ignore[no-any-return]
+        return self._write(  # type: ignore[no-any-return]
+            lambda tx: items.wait_for_other(tx, item_id, blocked_by, self._scope, reason or None, self._screen),
+            ANONYMOUS,
+        )
 
     def unblock_item(self: Any, item_id: str) -> WorkItem | None:
         """An item waits no longer; see `unblock`."""

@@ -16,7 +16,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import WorkItem, WorkItemStatus
 from alma.storage.base import Transaction
 
-BLOCKED_REASON = "blocked_reason"
+BLOCKED_REASON = "block_reason"
 """The key of an item's metadata that says what it waits for besides other items."""
 
 _S = WorkItemStatus
@@ -111,11 +111,23 @@ def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope)
     return write(tx, item, {**waiting, **_entering(item, _S.BLOCKED, now(), None)}, scope)
 
 
+def wait_for_other(
+    tx: Transaction, item_id: str, waits_for: str, scope: Scope, note: str | None, screen: Screen
+) -> WorkItem:
+    """Let an item wait for something that is not an item of the project, by any name."""
+    item = set_status(tx, item_id, _S.BLOCKED, scope, note, screen)
+    return write(tx, item, screened(item, {"blocked_by": _with(item.blocked_by, waits_for)}, screen), scope)
+
+
 def remove_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
-    """Remove a dependency between two items."""
-    item, blocker = _both(tx, item_id, blocker_id, scope)
-    write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
-    return _released(tx, item, blocker.id, scope)
+    """Remove a dependency between two items, or of an item on something that is not an item."""
+    found = _locked(tx, (item_id, blocker_id), scope)
+    item, blocker = found.get(item_id), found.get(blocker_id)
+    if item is None or (blocker is None and blocker_id not in item.blocked_by):
+        raise NotFoundError("work_item", item_id if item is None else blocker_id)
+    if blocker is not None:
+        write(tx, blocker, {"blocks": _without(blocker.blocks, item.id)}, scope)
+    return _released(tx, item, blocker_id, scope)
 
 
 def delete(tx: Transaction, item_id: str, scope: Scope) -> None:
@@ -184,12 +196,16 @@ def _block_waiting_again(tx: Transaction, blocker: WorkItem, scope: Scope) -> No
 
 
 def _both(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> tuple[WorkItem, WorkItem]:
-    ids = [checked_name("work_item", "id", each) for each in (item_id, blocker_id)]
-    found = {item.id: item for item in tx.lock(WorkItem, sorted(ids), scope)}
+    found = _locked(tx, (item_id, blocker_id), scope)
     for each in (item_id, blocker_id):
         if each not in found:
             raise NotFoundError("work_item", each)
     return found[item_id], found[blocker_id]
+
+
+def _locked(tx: Transaction, item_ids: Iterable[str], scope: Scope) -> dict[str, WorkItem]:
+    ids = [checked_name("work_item", "id", each) for each in item_ids]
+    return {item.id: item for item in tx.lock(WorkItem, sorted(ids), scope)}
 
 
 def _refuse_cycle(tx: Transaction, item: WorkItem, blocker: WorkItem, scope: Scope) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.arguments import earlier
 from alma.bootstrap.stores import StoreUser
@@ -15,6 +15,7 @@ from alma.errors import ValidationError
 from alma.memory.updates import Screen, screened, without_secrets
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name, checked_whole, spellings
+from alma.model.drafts import drafted
 from alma.model.fields import JsonObject
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.query import And, Compare, In, Order, Predicate
@@ -41,6 +42,7 @@ _EDITABLE = (
     "metadata",
 )
 _MAX_RECENT = 5
+T = TypeVar("T")
 
 
 class ProgressTracker(EarlierCalls, StoreUser):
@@ -52,6 +54,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
         self.project_id = checked_name("progress", "project_id", project_id)
         super().__init__(storage, screen)
         self._scope = Scope(project_id=project_id)
+        self.storage = storage
 
     # ------------------------------------------------------------------ items
 
@@ -60,8 +63,8 @@ class ProgressTracker(EarlierCalls, StoreUser):
         title: str,
         description: str = "",
         item_type: str = "task",
-        priority: int = 50,
         agent: str | None = None,
+        priority: int = 50,
         parent_id: str | None = None,
         blocked_by: Sequence[str] = (),
         tests: Sequence[str] = (),
@@ -87,24 +90,24 @@ class ProgressTracker(EarlierCalls, StoreUser):
             estimate_minutes=estimate_minutes,
             metadata=metadata or {},
         )
-        return self._storage.write(lambda tx: items.create(tx, self._screen(item), self._scope), by)
+        return self._write(lambda tx: items.create(tx, self._screen(item), self._scope), by)
 
     def get_item(self, item_id: str) -> WorkItem | None:
         """The item with this id in the project, or None."""
-        return self._storage.get(WorkItem, item_id, self._scope)
+        return drafted(self._storage.get(WorkItem, item_id, self._scope))  # type: ignore[no-any-return]
 
     def require_item(self, item_id: str) -> WorkItem:
         """The item with this id, or NotFoundError."""
-        return self._storage.require(WorkItem, item_id, self._scope)
+        return drafted(self._storage.require(WorkItem, item_id, self._scope))  # type: ignore[no-any-return]
 
     def get_items(
         self,
         status: WorkItemStatus | str | Sequence[WorkItemStatus | str] | None = None,
         agent: str | None = None,
-        parent_id: str | None = None,
         item_type: str | None = None,
+        parent_id: str | None = None,
     ) -> list[WorkItem]:
-        """The items of the project, filtered by status, agent, parent or type, oldest first."""
+        """The items of the project, filtered by status, agent, type or parent, oldest first."""
         where: list[Predicate] = []
         if status is not None:
             wanted = status if isinstance(status, Sequence) and not isinstance(status, str) else [status]
@@ -115,7 +118,8 @@ class ProgressTracker(EarlierCalls, StoreUser):
             where.append(Compare("parent_id", "eq", parent_id))
         if item_type is not None:
             where.append(Compare("item_type", "eq", item_type))
-        return self._storage.find(WorkItem, self._scope, And(*where), (Order("created_at"),))
+        found = self._storage.find(WorkItem, self._scope, And(*where), (Order("created_at"),))
+        return drafted(found)  # type: ignore[no-any-return]
 
     def update_item(self, item_id: str, by: Attribution = ANONYMOUS, **fields: Any) -> WorkItem:
         """Change fields of an item; status and dependencies have separate methods."""
@@ -127,7 +131,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
             item = items.locked(tx, item_id, self._scope)
             return items.write(tx, item, screened(item, fields, self._screen), self._scope)
 
-        return self._storage.write(update, by)
+        return self._write(update, by)
 
     def update_status(
         self,
@@ -135,6 +139,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
         status: WorkItemStatus | str,
         note: str | None = None,
         by: Attribution = ANONYMOUS,
+        *,
         notes: str | None = None,
     ) -> WorkItem:
         """Set the status: pending, in_progress, blocked, review, done or failed.
@@ -144,7 +149,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
         """
         note = notes if note is None else note
         wanted = items.parsed_status(status)
-        return self._storage.write(
+        return self._write(
             lambda tx: items.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
         )
 
@@ -156,11 +161,11 @@ class ProgressTracker(EarlierCalls, StoreUser):
 
     def add_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
         """Let an item wait until another one is done; a cycle is refused."""
-        return self._storage.write(lambda tx: items.add_dependency(tx, item_id, blocked_by, self._scope), by)
+        return self._write(lambda tx: items.add_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def remove_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
         """Remove a dependency between two items."""
-        return self._storage.write(lambda tx: items.remove_dependency(tx, item_id, blocked_by, self._scope), by)
+        return self._write(lambda tx: items.remove_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def block(
         self, item_id: str, blocked_by: str | None = None, reason: str | None = None, by: Attribution = ANONYMOUS
@@ -176,7 +181,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
                     return item
             return items.set_status(tx, item_id, WorkItemStatus.BLOCKED, self._scope, reason, self._screen)
 
-        return self._storage.write(block, by)
+        return self._write(block, by)
 
     def unblock(self, item_id: str, blocked_by: str | None = None, by: Attribution = ANONYMOUS) -> WorkItem:
         """Remove one blocker of an item, or all blockers and reasons."""
@@ -189,11 +194,11 @@ class ProgressTracker(EarlierCalls, StoreUser):
                 item = items.set_status(tx, item_id, WorkItemStatus.PENDING, self._scope, None)
             return item
 
-        return self._storage.write(unblock, by)
+        return self._write(unblock, by)
 
     # ------------------------------------------------------------------ the next item
 
-    def get_next_item(self, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None) -> WorkItem | None:
+    def get_next_item(self, agent: str | None = None, strategy: Strategy | str = Strategy.PRIORITY) -> WorkItem | None:
         """The pending item to work on next, else one in progress; None if all are done.
 
         An agent gets its own and unassigned items, and of those in progress only its own. Strategies: priority,
@@ -202,7 +207,8 @@ class ProgressTracker(EarlierCalls, StoreUser):
         chosen = Strategy.parse(strategy)
         with self._storage.snapshot() as tx:
             open_items = self._open(tx)
-        return next(iter(ranked(open_items, chosen, agent) or begun(open_items, chosen, agent)), None)
+        candidates = ranked(open_items, chosen, agent) or begun(open_items, chosen, agent)
+        return drafted(next(iter(candidates), None))  # type: ignore[no-any-return]
 
     def get_next_items(
         self, limit: int = 5, strategy: Strategy | str = Strategy.PRIORITY, agent: str | None = None
@@ -211,7 +217,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
         chosen = Strategy.parse(strategy)
         checked_whole("progress", "limit", limit, 0)
         with self._storage.snapshot() as tx:
-            return ranked(self._open(tx), chosen, agent)[:limit]
+            return drafted(ranked(self._open(tx), chosen, agent)[:limit])  # type: ignore[no-any-return]
 
     def claim_next(
         self, agent: str, strategy: Strategy | str = Strategy.PRIORITY, by: Attribution | None = None
@@ -225,10 +231,14 @@ class ProgressTracker(EarlierCalls, StoreUser):
             claims = (items.claim(tx, item.id, agent, self._scope) for item in candidates)
             return next((item for item in claims if item is not None), None)
 
-        return self._storage.write(claim, by or Attribution(agent=agent))
+        return self._write(claim, by or Attribution(agent=agent))
 
     def _open(self, tx: Transaction) -> list[WorkItem]:
         return tx.find(WorkItem, self._scope, In("status", OPEN))
+
+    def _write(self, work: Callable[[Transaction], T], by: Attribution) -> T:
+        written = self._storage.write(work, by)
+        return drafted(written) if isinstance(written, WorkItem) else written  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------------ summaries
 
@@ -267,7 +277,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
             tx.save(entry)
             return entry
 
-        return self._storage.write(log, by)
+        return self._write(log, by)
 
     def get_progress_log(self, limit: int | None = 20, agent: str | None = None) -> list[ProgressLog]:
         """The stored snapshots, latest first."""
@@ -328,9 +338,9 @@ class ProgressSummary(EarlierSummary):
         return self.done / self.total if self.total else 0.0
 
     @property
-    def completion_percentage(self) -> float:
-        """The share of items that are done, from 0 to 100."""
-        return 100 * self.completion
+    def completion_percentage(self) -> int:
+        """The share of items that are done in whole per cent, rounded down."""
+        return 100 * self.done // self.total if self.total else 0
 
     def to_prompt(self, max_tokens: int = 500) -> str:
         """The summary as text for a language model, within the token budget."""

@@ -11,7 +11,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from alma.errors import shown
+from alma.model.common import same_name
 from alma.model.governance import ArchivedRecord
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
@@ -28,6 +30,9 @@ from alma.text.tokens import terms
 _DISTINGUISHING = ("success",)
 _BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
 _JOINTS = re.compile(r"(?<=\w)[./:\\@](?=\w)")
+
+_SHARED = (Heuristic, Outcome, DomainKnowledge, AntiPattern)
+"""What an agent may read of others."""
 
 DUPLICATE = "repetition"
 """The stage at which duplicates of better memories are dropped."""
@@ -306,7 +311,7 @@ class Results:
     def to_slice(self, storage: StorageBackend, request: SearchRequest, degraded: str) -> MemorySlice:
         every = [scored for items in (*self.chosen.values(), self.instructions) for scored in items]
         return MemorySlice.of(
-            {cls: [scored.record for scored in items] for cls, items in self.chosen.items()},
+            {cls: [_shown(scored.record, request.agent) for scored in items] for cls, items in self.chosen.items()},
             instructions=tuple(scored.record for scored in self.instructions),
             query=request.query,
             agent=request.agent,
@@ -315,6 +320,14 @@ class Results:
             explanations=by_id(scored.explanation() for scored in every),
             _why_not=WhyNot(storage, self.targets, request, dropped=self.dropped),
         )
+
+
+def _shown(record: Record, agent: str | None) -> Record:
+    """The record; one of another agent says in its metadata whose it is."""
+    owner = getattr(record, "agent", None)
+    if agent is None or owner is None or same_name(owner) == same_name(agent) or not isinstance(record, _SHARED):
+        return record
+    return record.apart({"metadata": {**record.metadata, "shared_from": owner}})
 
 
 def best_first(scored: ScoredRecord) -> tuple[float, str]:

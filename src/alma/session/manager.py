@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from alma.arguments import earlier
 from alma.bootstrap.stores import StoreUser
 from alma.clock import new_id, now
 from alma.memory.handoffs import NOTES, Handoffs, Notes, summary_of
@@ -16,7 +17,7 @@ from alma.memory.sessions import Sessions, created, end_session, locked, open_se
 from alma.memory.updates import Screen, merged, screened, without_secrets
 from alma.model.briefing import Line, Topic, briefing
 from alma.model.common import checked_name, spellings
-from alma.model.drafts import section
+from alma.model.drafts import drafted, put, section
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
 from alma.model.query import Compare, In, Order
@@ -80,7 +81,21 @@ class PreviousSession(_SessionView):
             return SessionOutcome.parse(self.handoff.last_outcome)
         return self.notes.last_outcome
 
+    def __getattr__(self, name: str) -> Any:
+        """What the handoff says."""
+        if name.startswith("_") or self.handoff is None:
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        return getattr(self.handoff, name)
 
+
+def _of_session(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a context, with a session made from its project, agent and id where none is given."""
+    names = {"project_id": "project_id", "agent": "agent", "session_id": "id"}
+    told = {there: given.pop(name) for name, there in names.items() if name in given}
+    return given if not told else {"session": Session(**told), **given}
+
+
+@earlier(_of_session)
 @dataclass(slots=True)
 class SessionContext(_SessionView):
     """What a session starts with; the fields after `open_sessions` are filled in by enrichers."""
@@ -101,7 +116,7 @@ class SessionContext(_SessionView):
     @classmethod
     def create(cls, project_id: str, agent: str, session_id: str | None = None, **fields: Any) -> SessionContext:
         """The context of a session that is not stored."""
-        return cls(Session(id=session_id or new_id(), project_id=project_id, agent=agent), **fields)
+        return cls(session=Session(id=session_id or new_id(), project_id=project_id, agent=agent), **fields)
 
     @property
     def project_id(self) -> str | None:
@@ -127,12 +142,14 @@ class SessionContext(_SessionView):
             lines += [f"Last Action: {previous.last_action}", f"Goal: {previous.current_goal or previous.goal or ''}"]
             lines += section("Next Steps from Last Session", previous.next_steps[:3])
             lines += section("Outstanding Blockers", previous.blockers, "##")
-        lines += [] if self.progress is None else ["", "## Progress", self.progress.format_summary()]
-        focus = getattr(self.suggested_focus, "title", self.suggested_focus)
+        told = getattr(self.progress, "format_summary", self.progress.__str__)
+        lines += [] if self.progress is None else ["", "## Progress", told()]
+        task = getattr(self.suggested_focus, "title", None)
+        focus = f"Task: {task}" if isinstance(task, str) else self.suggested_focus
         lines += section("Suggested Focus", [focus] if focus else [], "##")
-        lines += section(
-            "Codebase State", [f"{name}: {value}" for name, value in (self.codebase_state or {}).items()], "##"
-        )
+        state = {"uncommitted": "Uncommitted Changes"}
+        shown = [f"{state.get(key, key.title())}: {value}" for key, value in (self.codebase_state or {}).items()]
+        lines += section("Codebase State", shown, "##")
         return "\n".join([*lines, *section("Rules of Engagement", self.rules_of_engagement, "##")])
 
 
@@ -188,12 +205,12 @@ class SessionManager(StoreUser):
         self,
         project_id: str,
         storage: StorageBackend | None = None,
-        screen: Screen = without_secrets,
-        *,
-        any_case: bool = True,
-        user_id: str | None = None,
         progress_tracker: ProgressTracker | None = None,
         max_handoffs: int = 50,
+        *,
+        screen: Screen = without_secrets,
+        any_case: bool = True,
+        user_id: str | None = None,
     ) -> None:
         self.project_id = checked_name("session", "project_id", project_id)
         super().__init__(storage, screen)
@@ -211,6 +228,7 @@ class SessionManager(StoreUser):
         self,
         agent: str,
         goal: str | None = None,
+        session_id: str | None = None,
         *,
         user_id: str | None = None,
         name: str = "",
@@ -220,7 +238,6 @@ class SessionManager(StoreUser):
         git_branch: str | None = None,
         git_commit: str | None = None,
         metadata: JsonObject | None = None,
-        session_id: str | None = None,
     ) -> SessionContext:
         """Start a session of an agent, with the handoff of the last one."""
         session = Session(
@@ -259,12 +276,21 @@ class SessionManager(StoreUser):
         return context
 
     def get_active_handoff(self, agent: str, session_id: str) -> SessionHandoff | None:
-        """What the open session would hand over now, with the blockers of the last one while it notes none itself."""
+        """What the open session would hand over now.
+
+        While it has noted none itself, it has the goal and the blockers of the last session.
+        """
         session = self._sessions.get(session_id, self._scope_of(agent))
         if session is None or not session.is_active:
             return None
-        handoff, previous = Notes.of(session).handoff(session, now()), self.get_latest_handoff(agent)
-        return handoff if previous is None or handoff.blockers else handoff.replace(blockers=previous.blockers)
+        notes, previous = Notes.of(session), self.get_latest_handoff(agent)
+        active: SessionHandoff = drafted(notes.handoff(session, now()))
+        goal = None if previous is None else previous.current_goal
+        put(active, last_action=notes.last_action or "session_start", current_goal=active.current_goal or goal or "Unknown")
+        if previous is not None and not active.blockers:
+            put(active, blockers=previous.blockers)
+        active.session_end = None  # type: ignore[misc]
+        return active
 
     def get_all_agents(self) -> list[str]:
         """The agents that left a handoff in this project."""
@@ -310,11 +336,16 @@ class SessionManager(StoreUser):
         confidence: float | None = None,
         test_result: JsonObject | None = None,
         risk: str | None = None,
-    ) -> Session:
+    ) -> Session | None:
         """Note progress, decisions and blockers for the handoff; the notes survive an interrupted session.
 
-        `test_result` and `risk` are earlier names of `test_status` and `risk_flag`.
+        The confidence is kept between 0 and 1; an unknown session gives None. `test_result` and `risk` are earlier
+        names of `test_status` and `risk_flag`.
         """
+        if self._sessions.get(session_id, self._scope_of(agent)) is None:
+            _log.warning("there is no such session of the agent", extra={"agent": agent, "session_id": session_id})
+            return None
+        confidence = min(1.0, max(0.0, confidence)) if isinstance(confidence, float | int) else confidence
         test_status = test_result if test_status is None else test_status
         risk_flag = risk if risk_flag is None else risk_flag
 
@@ -368,11 +399,16 @@ class SessionManager(StoreUser):
         confidence_level: float | None = None,
         test_status: JsonObject | None = None,
         metadata: JsonObject | None = None,
+        goal: str | None = None,
+        **context: Any,
     ) -> SessionHandoff:
         """End a session with a handoff; values that are not given come from the notes of the session.
 
-        A second handoff of a session replaces the first and keeps values that are not given again.
+        A second handoff of a session replaces the first and keeps values that are not given again. A session with a
+        new id is made. `goal` is the earlier name of `current_goal`; values with other names become metadata.
         """
+        current_goal = goal if current_goal is None else current_goal
+        metadata = {**(metadata or {}), **context}
         given = {
             "last_action": last_action,
             "last_outcome": last_outcome,
@@ -387,32 +423,36 @@ class SessionManager(StoreUser):
         }
 
         def create(tx: Transaction) -> SessionHandoff:
-            session = locked(tx, session_id, self._scope_of(agent))
-            moment = now()
+            moment, scope = now(), self._scope_of(agent)
+            if tx.get(Session, session_id, Scope.everywhere()) is None:
+                new = Session(id=session_id, project_id=self.project_id, agent=agent, user_id=self._user_id)
+                created(tx, self._screen(new))
+            session = locked(tx, session_id, scope)
             notes = Notes.of(session).changed(given)
-            handoff = self._screen(notes.handoff(session, moment, metadata or {}))
+            handoff = self._screen(notes.handoff(session, moment, metadata))
             tx.save(handoff)
             summary = None if session.summary else summary_of(handoff)
             end_session(tx, session, moment, summary, screen=self._screen, notes=notes)
             return handoff
 
-        return self._storage.write(create, Attribution(agent=agent, session_id=session_id))
+        made = self._storage.write(create, Attribution(agent=agent, session_id=session_id))
+        return drafted(made)  # type: ignore[no-any-return]
 
     # ------------------------------------------------------------------ previous sessions
 
     def get_latest_handoff(self, agent: str) -> SessionHandoff | None:
         """The handoff of the agent's last session, or None."""
-        return self._handoffs.latest(self._scope_of(agent))
+        return drafted(self._handoffs.latest(self._scope_of(agent)))  # type: ignore[no-any-return]
 
     def get_session(self, session_id: str) -> Session | None:
         """The session with this id in the project, or None."""
         return self._sessions.get(session_id, Scope(project_id=self.project_id, user_id=self._user_id))
 
     def get_previous_sessions(self, agent: str, limit: int = 10) -> list[PreviousSession]:
-        """The agent's ended sessions, latest first, with their handoffs."""
+        """The agent's ended sessions, latest first and at most `max_handoffs`, with their handoffs."""
         with self._storage.snapshot() as tx:
             ended = Compare("is_active", "eq", False)
-            found = tx.find(Session, self._scope_of(agent), ended, (Order("ended_at", "desc"),), limit)
+            found = tx.find(Session, self._scope_of(agent), ended, (Order("ended_at", "desc"),), min(limit, self.max_handoffs))
             return self._with_handoffs(found)
 
     def get_quick_reload(self, agent: str, max_tokens: int = QUICK_RELOAD_TOKENS) -> str:
@@ -424,7 +464,7 @@ class SessionManager(StoreUser):
             handoff = self.get_latest_handoff(agent)
             begun = [session for session in self._open(agent) if session.notes != Notes()]
         if handoff is None and not begun:
-            return briefing([Topic("Where The Last Session Stopped", (Line("There was none before."),))], max_tokens)
+            return briefing([Topic("Where The Last Session Stopped", (Line(f"No previous session found for agent {agent}"),))], max_tokens)
         by = Topic("Session Handoff", (Line("Agent", agent),))
         stopped = [] if handoff is None else [by, *handoff_topics(handoff)]
         return briefing([*stopped, open_topic(begun)], max_tokens)

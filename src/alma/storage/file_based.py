@@ -71,6 +71,7 @@ class FileBasedStorage(StorageBackend):
         folder = Path(storage_dir)
         if folder.exists() and not folder.is_dir():
             raise ConfigurationError(f"storage_dir {os.fspath(storage_dir)!r} is a file; name a folder")
+        self.storage_dir = folder
         self._folder = JsonFolder(folder)
         self._cache: dict[str, tuple[Signature | None, Table]] = {}
         self._cache_lock = threading.Lock()

@@ -54,7 +54,7 @@ class SQLiteStorage(StorageBackend):
         super().__init__(embedding_dim, embedding_model)
         if durability not in ("process", "power"):
             raise ConfigurationError(f"durability must be 'process' or 'power', not {durability!r}")
-        self.path = _checked_path(db_path)
+        self.path = self.db_path = _checked_path(db_path)
         self._connections = Connections(self.path, durability)
         self._dialect = Dialect("sqlite")
         self._cache = StoreCache("sqlite")

@@ -140,7 +140,7 @@ def test_the_session_manager_answers_the_earlier_calls() -> None:
     first = manager.start_session("helena", "Test the cart")
     assert first.rules_of_engagement == ["be kind"]
     assert first.progress is not None
-    noted = manager.update_session(
+    noted: Any = manager.update_session(
         "helena", first.session_id, action="opened", blocker="no account", test_result={"t": True}, risk="flaky"
     )
     assert (noted.last_action, noted.blockers, noted.risk_flags) == ("opened", ["no account"], ["flaky"])
@@ -169,7 +169,9 @@ def test_sessions_take_the_earlier_arguments_in_their_order() -> None:
     assert (active.session_end, active.embedding) == (None, None)
     assert manager.update_session("helena", "unknown", "opened") is None
     for number in range(3):
-        made = manager.create_handoff("helena", f"other {number}", "opened", "failure", ["pay"], goal="Pay", by_hand=True)
+        made = manager.create_handoff(
+            "helena", f"other {number}", "opened", "failure", ["pay"], goal="Pay", by_hand=True
+        )
         assert (made.current_goal, made.next_steps, made.metadata) == ("Pay", ["pay"], {"by_hand": True})
     previous: Any = manager.get_previous_sessions("helena")
     assert [(each.session_id, each.next_steps) for each in previous] == [("other 2", ["pay"]), ("other 1", ["pay"])]

@@ -48,8 +48,8 @@ class _Either(Generic[P, R]):
 class DomainMemoryFactory:
     """Knows the domain schemas, six of them built in, and creates memories for them.
 
-    Schemas can also be listed and registered on the class itself, for the whole process. Custom schemas are kept in memory or, with `storage`, in that store, as are the memories it creates. Schemas pass
-    the redactor first.
+    Custom schemas are kept in memory or, with `storage`, in that store, as are the memories it creates. Schemas pass
+    the redactor first. They can also be listed and registered on the class itself, for the whole process.
     """
 
     def __init__(self, storage: StorageBackend | None = None, redactor: Redactor | None = DEFAULT_REDACTOR) -> None:

@@ -98,8 +98,8 @@ class ClaudeAgentHooks:
     ) -> Any:
         """Learn from a task; the `RunResult` says what was learned, or why nothing was.
 
-        For a `TaskContext`, given as `task` or `context`, with its `TaskOutcome` it is a bool. A hook never stops the agent:
-        scope violations and failures of the store are reported in the result.
+        For a `TaskContext`, given as `task` or `context`, with its `TaskOutcome` it is a bool. A hook never stops the
+        agent: scope violations and failures of the store are reported in the result.
         """
         task = context if task is None else task
         if hasattr(task, "task_description"):

@@ -18,7 +18,7 @@ _SHOWN = 5
 class Lines(list[Any]):
     """A list that also equals a tuple of the same items, as a stored record has."""
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None
 
     def __eq__(self, other: object) -> bool:
         return list.__eq__(self, list(other) if isinstance(other, tuple) else other)
@@ -70,7 +70,7 @@ def drafted(record: Any) -> Any:
     if record is None or isinstance(record, Draft):
         return record
     made = _draft_of(f"{type(record).__name__.removeprefix('Session')}Draft")(**record.values())
-    if isinstance(made, HandoffSteps):
+    if isinstance(record, HandoffSteps):
         made.session_start, made.session_end = record.session_start, record.session_end
     return made
 

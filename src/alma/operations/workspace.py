@@ -337,7 +337,7 @@ class NextWorkItem(InProject):
 def next_work_item(caller: Caller, request: NextWorkItem) -> WorkItemKept:
     """Recommend the next work item."""
     tracker = _tracker(caller, request.project_id)
-    return WorkItemKept(item=tracker.get_next_item(request.strategy, caller.any_agent(request.agent)))
+    return WorkItemKept(item=tracker.get_next_item(caller.any_agent(request.agent), request.strategy))
 
 
 class ProgressOf(InProject):

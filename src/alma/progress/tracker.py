@@ -149,9 +149,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
         """
         note = notes if note is None else note
         wanted = items.parsed_status(status)
-        return self._write(
-            lambda tx: items.set_status(tx, item_id, wanted, self._scope, note, self._screen), by
-        )
+        return self._write(lambda tx: items.set_status(tx, item_id, wanted, self._scope, note, self._screen), by)
 
     def delete_item(self, item_id: str, by: Attribution = ANONYMOUS) -> None:
         """Delete an item; items that waited for it are unblocked."""
@@ -238,7 +236,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
 
     def _write(self, work: Callable[[Transaction], T], by: Attribution) -> T:
         written = self._storage.write(work, by)
-        return drafted(written) if isinstance(written, WorkItem) else written  # type: ignore[no-any-return]
+        return drafted(written) if isinstance(written, WorkItem) else written
 
     # ------------------------------------------------------------------ summaries
 

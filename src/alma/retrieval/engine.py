@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from alma import clock
 from alma.cache.base import Activity, CacheBackend, NullCache, Searched, dropped_unknown
@@ -33,6 +33,7 @@ from alma.model.vector import Vector
 from alma.retrieval import router
 from alma.retrieval.candidates import gather
 from alma.retrieval.context import add_context
+from alma.retrieval.earlier import EarlierCalls
 from alma.retrieval.packing import DropReason, Duplicates, Results, without
 from alma.retrieval.query_text import QueryEmbedder, question_of
 from alma.retrieval.ranking import Ranker
@@ -67,7 +68,7 @@ class _EmbeddedQuery(NamedTuple):
     problems: tuple[str, ...]
 
 
-class RetrievalEngine:
+class RetrievalEngine(EarlierCalls):
     """Finds memories by meaning, words and context inside a scope, ranks them, and explains why.
 
     `embedding_provider` is a provider or the name of one ("local", "openai", "azure", "mock"); `vector_index` is the
@@ -222,38 +223,6 @@ class RetrievalEngine:
         if mode == "semantic":
             return self._by_meaning(request, targets)
         raise ValidationError("search", "mode", mode, "must be 'semantic', 'keyword' or 'hybrid'")
-
-    def invalidate_cache(self, agent: str | None = None, project_id: str | None = None) -> None:
-        """Drop the cached results, whatever the agent or project: they are computed again when asked for."""
-        self.cache.clear()
-
-    def clear_cache(self) -> None:
-        """Drop the cached results."""
-        self.cache.clear()
-
-    def get_cache_stats(self) -> dict[str, Any]:
-        """Hits, misses and size of the cache, as `CacheStats.to_dict` of alma-memory gave them."""
-        stats = self.cache.stats()
-        looked = stats.hits + stats.misses
-        rate = stats.hits / looked if looked else 0.0
-        return {**asdict(stats), "hit_rate": f"{rate:.2%}", "current_size": stats.entries}
-
-    def get_scorer_weights(self) -> dict[str, float]:
-        """The weights of the factors of a score."""
-        names = {"similarity": "similarity", "recency": "recency", "success_rate": "success", "confidence": "confidence"}
-        return {name: getattr(self.weights, field) for name, field in names.items()}
-
-    def update_scorer_weights(
-        self,
-        similarity: float | None = None,
-        recency: float | None = None,
-        success_rate: float | None = None,
-        confidence: float | None = None,
-    ) -> None:
-        """Change weights of the factors; those that are not given stay."""
-        given = {"similarity": similarity, "recency": recency, "success": success_rate, "confidence": confidence}
-        self.weights = replace(self.weights, **{name: value for name, value in given.items() if value is not None})
-        self.cache.clear()
 
     def close(self) -> None:
         """Release the index; the storage stays open."""

@@ -9,20 +9,20 @@ from alma.lazy import loader
 if TYPE_CHECKING:
     from alma.model.workspace import SessionHandoff as SessionHandoff
     from alma.model.workspace import SessionOutcome as SessionOutcome
+    from alma.session.context import PreviousSession as PreviousSession
+    from alma.session.context import SessionContext as SessionContext
     from alma.session.initializer import CodebaseOrientation as CodebaseOrientation
     from alma.session.initializer import InitializationResult as InitializationResult
     from alma.session.initializer import RulesOfEngagement as RulesOfEngagement
     from alma.session.initializer import SessionInitializer as SessionInitializer
-    from alma.session.manager import PreviousSession as PreviousSession
-    from alma.session.manager import SessionContext as SessionContext
     from alma.session.manager import SessionManager as SessionManager
 
 _HOME_OF = {
     "CodebaseOrientation": "alma.session.initializer",
     "InitializationResult": "alma.session.initializer",
-    "PreviousSession": "alma.session.manager",
+    "PreviousSession": "alma.session.context",
     "RulesOfEngagement": "alma.session.initializer",
-    "SessionContext": "alma.session.manager",
+    "SessionContext": "alma.session.context",
     "SessionHandoff": "alma.model.workspace",
     "SessionInitializer": "alma.session.initializer",
     "SessionManager": "alma.session.manager",

@@ -21,7 +21,8 @@ from alma.model.workspace import SessionHandoff, WorkItem, WorkItemStatus
 from alma.paths import checked_directory
 from alma.progress.tracker import ProgressTracker
 from alma.redaction.redactor import redact_text
-from alma.session.manager import PreviousSession, SessionManager, handoff_topics
+from alma.session.context import PreviousSession, handoff_topics
+from alma.session.manager import SessionManager
 from alma.tokens import count_tokens
 
 DEFAULT_PROMPT_TOKENS = 2000

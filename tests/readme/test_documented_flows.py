@@ -16,7 +16,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from alma import ALMA, Context, Outcome, RunResult, Scope, ScopeViolationError, create_harness
+from alma import ALMA, Context, Outcome, RunResult, Scope, ScopeViolationError, create_harness, open_storage
 from alma.confidence import ConfidenceEngine
 from alma.domains import DomainMemoryFactory, get_research_schema
 from alma.extraction import AutoLearner

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -63,6 +64,8 @@ if TYPE_CHECKING:
 
 # The configuration keys of the store.
 _PLACES = ("storage", "storage_dir", "db_name", "postgres")
+
+_log = logging.getLogger("alma.bootstrap")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from redis import Redis
 
 from alma.cache.keys import EMBEDDING, EMBEDDING_BATCH, hashed
 from alma.cache.redis_server import RedisServer
-from alma.embeddings.base import EmbeddingProvider, Passage, as_provider
+from alma.embeddings.base import EmbedderAround, EmbeddingProvider, Passage
 from alma.errors import ValidationError
 from alma.model.vector import Vector
 
@@ -21,29 +21,15 @@ _UNIT_TOLERANCE = 1e-3
 Passages = list[Passage]
 
 
-class RedisEmbedder(EmbeddingProvider):
+class RedisEmbedder(EmbedderAround):
     """A provider whose vectors are kept on a Redis server, by a hash of model and text.
 
     A value that is not the vectors of this model is encoded again, and so is everything while the server is down.
     """
 
     def __init__(self, inner: EmbeddingProvider, server: RedisServer) -> None:
-        self.inner = as_provider(inner)
+        super().__init__(inner)
         self._server = server
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
-
-    def reads(self, text: str) -> bool:
-        return self.inner.reads(text)
-
-    def speaks(self, text: str) -> bool:
-        return self.inner.speaks(text)
 
     def _embed(self, texts: Sequence[str]) -> list[Passages]:
         hashes = [hashed(self.model, text) for text in texts]

@@ -133,7 +133,7 @@ class EmbeddingProvider(ABC):
         return self._embed(checked) if checked else []
 
 
-class _Asked(EmbeddingProvider):
+class _Adapter(EmbeddingProvider):
     """Adapts an object of another class that has the methods of the port."""
 
     def __init__(self, inner: Any) -> None:
@@ -167,6 +167,27 @@ def unit(values: Sequence[float]) -> Vector:
     return Vector([value / length for value in values])
 
 
+class EmbedderAround(EmbeddingProvider):
+    """Base class of caches around a provider; a subclass implements `_embed`."""
+
+    def __init__(self, inner: EmbeddingProvider) -> None:
+        self.inner = as_provider(inner)
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    def reads(self, text: str) -> bool:
+        return self.inner.reads(text)
+
+    def speaks(self, text: str) -> bool:
+        return self.inner.speaks(text)
+
+
 def as_provider(given: Any) -> EmbeddingProvider:
     """The given provider, or an adapter of an object with the methods of the port."""
     if isinstance(given, EmbeddingProvider):
@@ -178,7 +199,7 @@ def as_provider(given: Any) -> EmbeddingProvider:
             f"embedding_provider must be the name of a provider or an object with {', '.join(_PORT)}; "
             f"{given!r:.200} {lacks}"
         )
-    return _Asked(given)
+    return _Adapter(given)
 
 
 def _checked(text: Any) -> str:

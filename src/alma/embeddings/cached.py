@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from contextlib import suppress
 
-from alma.embeddings.base import EmbeddingProvider, Passage, as_provider
+from alma.embeddings.base import EmbedderAround, EmbeddingProvider, Passage
 from alma.errors import ConfigurationError
 from alma.process import PerProcess
 
@@ -18,7 +18,7 @@ DEFAULT_CACHE_SIZE = 10_000
 Passages = list[Passage]
 
 
-class CachedEmbedder(EmbeddingProvider):
+class CachedEmbedder(EmbedderAround):
     """An LRU cache around a provider; threads that need the same text at once share one encoding.
 
     It holds the passages of the `size` most recently used texts, by a hash of model and text.
@@ -27,22 +27,8 @@ class CachedEmbedder(EmbeddingProvider):
     def __init__(self, inner: EmbeddingProvider, size: int = DEFAULT_CACHE_SIZE) -> None:
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ConfigurationError(f"the cache size must be a whole number of at least 1, not {size!r}")
-        self.inner = as_provider(inner)
+        super().__init__(inner)
         self._memory = PerProcess(lambda: _Memory(size))
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimension(self) -> int:
-        return self.inner.dimension
-
-    def reads(self, text: str) -> bool:
-        return self.inner.reads(text)
-
-    def speaks(self, text: str) -> bool:
-        return self.inner.speaks(text)
 
     def _embed(self, texts: Sequence[str]) -> list[Passages]:
         keys = [self._key(text) for text in texts]

@@ -66,6 +66,22 @@ test("the steps of one turn get the same memories, asked for once", async () => 
   assert.equal(first, second);
 });
 
+test("memories stay before a message in later turns, and a new conversation gets new ones", async () => {
+  const model = new MockLanguageModelV3({ doGenerate: async () => said("ok") });
+  const wrapped = wrapLanguageModel({ model, middleware: almaMemory(client, { agent: "gardener" }) });
+  const first = { role: "user", content: "Water the ferns" };
+  const turn = [first, { role: "assistant", content: "I will" }, { role: "user", content: "And the roses?" }];
+  await generateText({ model: wrapped, messages: [first] });
+  await generateText({ model: wrapped, messages: turn });
+  const lesson = { agent: "gardener", task: "Water the ferns", outcome: "success", strategy_used: "with rain water" };
+  for (let n = 0; n < 3; n++) await client.learn(lesson);
+  await generateText({ model: wrapped, messages: [first] });
+  const [before, later, fresh] = model.doGenerateCalls.map((call) => JSON.stringify(call.prompt));
+  assert.equal(later.startsWith(before.slice(0, -1)), true);
+  assert.equal(before.includes("rain water"), false);
+  assert.equal(fresh.includes("rain water"), true);
+});
+
 test("what a user says is learned after a streamed answer", async () => {
   const chunks = [
     { type: "stream-start", warnings: [] },

@@ -22,16 +22,16 @@ export interface MiddlewareOptions extends MemoryOptions {
 type Params = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"];
 type Message = Params["prompt"][number];
 
-const REMEMBERED_TURNS = 100;
+const REMEMBERED_TURNS = 1000;
 
 /**
- * Middleware for `wrapLanguageModel` that puts the memories worth knowing before the last message of the user.
+ * Middleware for `wrapLanguageModel` that puts the memories worth knowing before each message of the user.
  *
- * Earlier messages are unchanged, so the provider's prompt cache keeps working; all steps of one turn get the same
- * memories. A memory that fails does not fail the model.
+ * They are retrieved once for a message, when it is the last one, and stay before it in later steps and turns, so the
+ * provider's prompt cache keeps working. A memory that fails does not fail the model.
  */
 export function almaMemory(client: AlmaClient, options: MiddlewareOptions): LanguageModelMiddleware {
-  const prompts = new Map<string, Promise<string>>();
+  const shown = new Map<string, string>();
   const report = options.onError ?? ((error: unknown) => console.warn("ALMA:", error));
 
   async function promptFor(task: string): Promise<string> {
@@ -45,15 +45,10 @@ export function almaMemory(client: AlmaClient, options: MiddlewareOptions): Lang
     return found.prompt;
   }
 
-  function cachedPrompt(turn: string, task: string): Promise<string> {
-    let prompt = prompts.get(turn);
-    if (prompt === undefined) {
-      prompt = promptFor(task);
-      prompt.catch(() => prompts.delete(turn));
-      if (prompts.size >= REMEMBERED_TURNS) prompts.delete(prompts.keys().next().value as string);
-      prompts.set(turn, prompt);
-    }
-    return prompt;
+  function remember(turn: string, memories: string): void {
+    if (shown.size >= REMEMBERED_TURNS) shown.delete(shown.keys().next().value as string);
+    shown.delete(turn);
+    shown.set(turn, memories);
   }
 
   function learnFrom(params: Params): void {
@@ -71,14 +66,17 @@ export function almaMemory(client: AlmaClient, options: MiddlewareOptions): Lang
     transformParams: async ({ params }) => {
       const place = lastUserMessage(params.prompt);
       const task = textOf(params.prompt[place]);
-      if (!task) return params;
-      try {
-        const memories = await cachedPrompt(`${place}:${task}`, task);
-        return memories ? { ...params, prompt: withMemories(params.prompt, place, memories) } : params;
-      } catch (error) {
-        report(error);
-        return params;
+      const turns = turnsOf(params.prompt);
+      const turn = turns[place];
+      if (task && turn !== undefined && (place === params.prompt.length - 1 || !shown.has(turn))) {
+        try {
+          remember(turn, await promptFor(task));
+        } catch (error) {
+          report(error);
+        }
       }
+      const prompt = params.prompt.map((message, index) => withMemories(message, shown.get(turns[index] ?? "")));
+      return { ...params, prompt };
     },
     wrapGenerate: async ({ doGenerate, params }) => {
       const result = await doGenerate();
@@ -156,11 +154,21 @@ function textOf(message: Message | undefined): string {
   return texts.join("\n").trim();
 }
 
-function withMemories(prompt: Params["prompt"], place: number, memories: string): Params["prompt"] {
-  const message = prompt[place];
-  if (message?.role !== "user") return prompt;
+/** What tells the messages of the user apart: how much the user said before, and the text. */
+function turnsOf(prompt: Params["prompt"]): string[] {
+  let before = 0;
+  return prompt.map((message) => {
+    const said = textOf(message);
+    const turn = `${before}:${said}`;
+    before += said.length;
+    return turn;
+  });
+}
+
+function withMemories(message: Message, memories: string | undefined): Message {
+  if (message.role !== "user" || !memories) return message;
   const block = { type: "text" as const, text: `${memories}\n\n`, providerOptions: MEMORIES };
-  return prompt.with(place, { ...message, content: [block, ...message.content] });
+  return { ...message, content: [block, ...message.content] };
 }
 
 function withoutMemories(params: Params): Params {

@@ -112,6 +112,20 @@ def test_graphs_run_as_with_the_in_memory_saver(alma: ALMA, steps: list[tuple[st
     assert shown(ours) == shown(theirs)
 
 
+def test_a_value_that_changes_while_the_next_checkpoint_is_stored_is_the_former_one(alma: ALMA) -> None:
+    savers: list[Any] = [ALMASaver(alma), InMemorySaver()]
+    for saver in savers:
+        arrived: set[str] = set()
+        held: Any = {"channel_values": {"join": arrived}, "channel_versions": {"join": "1"}}
+        first, second = ({**empty_checkpoint(), **held, "id": number} for number in "12")
+        config: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}
+        config = saver.put(config, first, {"step": 1}, {"join": "1"})
+        arrived.add("one")
+        stored = saver.get_tuple(saver.put(config, second, {"step": 2}, {}))
+        assert stored is not None
+        assert stored.checkpoint["channel_values"] == {"join": set()}
+
+
 def test_lists_are_filtered_limited_and_ordered_alike(alma: ALMA) -> None:
     ours, theirs = ALMASaver(alma), InMemorySaver()
     app = graph(theirs)

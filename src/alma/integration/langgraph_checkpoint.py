@@ -129,14 +129,19 @@ class ALMASaver(BaseCheckpointSaver[str]):
         """Store a checkpoint; returns the configuration that names it."""
         thread, space = _names(config)
         transcript = self._transcript(thread, space)
-        about = get_checkpoint_metadata(config, metadata)
+        about, parent = get_checkpoint_metadata(config, metadata), get_checkpoint_id(config)
+        given, redactor = checkpoint["channel_values"], transcript.redactor
+        # LangGraph changes some of the objects while they are stored, so only what is new in them is read.
+        values = {name: self._packed(given[name], redactor, name) for name in new_versions if name in given}
+        values = self._unchanged(transcript.session_id, parent, checkpoint) | values
+        values |= {name: self._packed(given[name], redactor, name) for name in given if name not in values}
         data: JsonObject = {
             "thread_id": thread,
             "checkpoint_ns": space,
-            "parent": get_checkpoint_id(config),
+            "parent": parent,
             "run_id": about.get("run_id"),
             "checkpoint": self._packed({**checkpoint, "channel_values": {}}),
-            "values": self._packed(checkpoint["channel_values"], transcript.redactor),
+            "values": values,
             "metadata": self._packed(about, transcript.redactor),
         }
         row = _state(transcript.session_id, _key(checkpoint["id"]), data)
@@ -284,7 +289,7 @@ class ALMASaver(BaseCheckpointSaver[str]):
             return None
         thread, space, parent = data["thread_id"], data["checkpoint_ns"], data["parent"]
         stored: Checkpoint = self._unpacked(data["checkpoint"])
-        stored["channel_values"] = self._unpacked(data["values"])
+        stored["channel_values"] = {name: self._unpacked(value) for name, value in data["values"].items()}
         return CheckpointTuple(
             config=_config(thread, space, checkpoint),
             checkpoint=stored,
@@ -294,6 +299,16 @@ class ALMASaver(BaseCheckpointSaver[str]):
                 (task, channel, self._unpacked(value)) for task, channel, value in _in_order(states.values())
             ],
         )
+
+    def _unchanged(self, session: str, parent: str | None, checkpoint: Checkpoint) -> dict[str, Packed]:
+        """The values of the parent, as they were stored, whose channels have the same versions in a checkpoint."""
+        found = parent and self._storage.get(AgentState, _state_id(session, _key(parent)), Scope(session_id=session))
+        if not found:
+            return {}
+        before = self._unpacked(found.state_data["checkpoint"])["channel_versions"]
+        same = {name for name, version in checkpoint["channel_versions"].items() if before.get(name) == version}
+        values = found.state_data["values"].items()
+        return {name: value for name, value in values if name in same and name in checkpoint["channel_values"]}
 
     def _needed(self, tx: Transaction, session: str, rows: Rows) -> Iterator[CheckpointTuple]:
         """The latest checkpoint, and the older ones down to those with a value of each channel that has none in it."""
@@ -321,10 +336,10 @@ class ALMASaver(BaseCheckpointSaver[str]):
 
             self._storage.write(delete, self._by)
 
-    def _packed(self, value: Any, redactor: Redactor | None = None) -> Packed:
+    def _packed(self, value: Any, redactor: Redactor | None = None, name: str = "") -> Packed:
         kind, data = self.serde.dumps_typed(value)
         if redactor is not None and kind == "msgpack":
-            data = _pack(_masked(_unpack(data, redactor), redactor))
+            data = _pack(_masked(_unpack(data, redactor), redactor, name))
         return [kind, base64.b64encode(data).decode()]
 
     def _unpacked(self, packed: Packed) -> Any:

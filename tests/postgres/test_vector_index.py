@@ -71,7 +71,7 @@ def test_none_is_built_where_that_is_switched_off(open_postgres: OpenPostgres) -
 def test_what_the_index_finds_is_what_all_comparisons_find(
     open_postgres: OpenPostgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_vectors, "_FEW_RECORDS", 20)
+    monkeypatch.setattr(postgres_vectors, "_SCANNED_RECORDS", 20)
     store = open_postgres(vector_index_above=ABOVE)
     fill(store, 3 * ABOVE)
     wait_until(lambda: is_ready(store))

@@ -56,7 +56,7 @@ def partition_count(store: PostgreSQLStorage) -> int:
 def test_partitioning_keeps_vectors_and_searches(
     open_postgres: OpenPostgres, postgres_dsn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_vectors, "_FEW_RECORDS", 20)
+    monkeypatch.setattr(postgres_vectors, "_SCANNED_RECORDS", 20)
     store = open_postgres()
     save(store, range(1_500))
     store.put_passages(Heuristic, {"h00003": [[1, 0, 0, 0], [0, 1, 0, 0]]})

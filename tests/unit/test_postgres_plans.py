@@ -52,7 +52,7 @@ def filled(postgres: PostgresServer) -> Iterator[PostgreSQLStorage]:
 @pytest.fixture
 def store(filled: PostgreSQLStorage, monkeypatch: pytest.MonkeyPatch) -> PostgreSQLStorage:
     """An owner with more than a few records counts as a large one."""
-    monkeypatch.setattr(postgres_vectors, "_FEW_RECORDS", 20)
+    monkeypatch.setattr(postgres_vectors, "_SCANNED_RECORDS", 20)
     monkeypatch.setattr(ranking, "BUDGET", 20)
     monkeypatch.setattr(postgres_words, "_BUDGET", 200)
     filled._cache.word_counts = ranking.CountCache(slack=0)

@@ -1,4 +1,4 @@
-"""Nearest neighbours on PostgreSQL: by pgvector's index where a scope is large, by comparing each where it is small."""
+"""Nearest neighbours on PostgreSQL: pgvector's HNSW index for large scopes, an exact scan for small ones."""
 
 from __future__ import annotations
 
@@ -23,44 +23,45 @@ from alma.storage.sql.clauses import Values
 if TYPE_CHECKING:
     from alma.storage.postgres.backend import PostgresBackend
 
-# Divided by a length in double precision: large numbers do not overflow, and a zero vector has cosine 0.
+# The norm is in double precision, so large values do not overflow; a zero vector has cosine 0.
 _DISTANCE = (
     "coalesce((alma_embeddings.embedding <#> %(wanted)s) / nullif(vector_norm(alma_embeddings.embedding), 0), 0)"
 )
 _NEAREST_FIRST = f"ORDER BY {_DISTANCE}, alma_embeddings.memory_id"
 _INDEXED = "alma_embeddings.embedding::vector({dims}) <=> %(wanted)s::vector({dims})"
-# Vectors are compared where they stand, and only those that are wanted are read from there.
-_PLACE = "alma_embeddings.tableoid AS home, alma_embeddings.ctid AS place"
-_VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.place AND tableoid = near.home)"
-# Where all vectors stand that were compared, beside the first of those that are found; in partitions, a place is
-# not enough to find a vector by.
-_LEARNED = (
-    ", CASE WHEN row_number() OVER () = 1 THEN (SELECT CASE WHEN bool_and(home = 'alma_embeddings'::regclass) "
-    "THEN array_agg(place)::text END FROM compared) END"
+# Distances are computed in place; only the vectors of the result are read, by their physical location (ctid).
+_LOCATION = "alma_embeddings.tableoid AS part, alma_embeddings.ctid AS location"
+_VECTOR = "(SELECT vector_send(embedding) FROM alma_embeddings WHERE ctid = near.location AND tableoid = near.part)"
+# The locations of all compared vectors, in the first row of the result; None for partitions, in which a ctid is not
+# unique.
+_LOCATIONS = (
+    ", CASE WHEN row_number() OVER () = 1 THEN (SELECT CASE WHEN bool_and(part = 'alma_embeddings'::regclass) "
+    "THEN array_agg(location)::text END FROM compared) END"
 )
-_ONCE_ASKED = ""
+# The cache entry of an owner that was queried once in the present state of the database.
+_QUERIED_ONCE = ""
 _SPARE = 16
-# Up to so many records are always compared one by one; an index finds fewer the rarer they are.
-_FEW_RECORDS = 4_000
-# Where the limit stands. It is spelled out: of one that it does not know the planner thinks the worst, and plans anew
-# every time.
-_MOST = "\x00"
-# To send the vectors of more and compare them here takes longer than to find them; the server's cosine has seven right
-# digits.
-_SENT, _SENT_OF_FEW = 40, 500
-# One round of the index takes as long as what it finds is much, and is never less thorough than this, nor more.
-_LEAST_ROUND, _LARGEST_ROUND = 100, 1_000
+# Scopes up to this size are always scanned; the recall of an HNSW index falls with the share of matching rows.
+_SCANNED_RECORDS = 4_000
+# Placeholder of the limit, which is written into the statement: with a LIMIT parameter the planner assumes the worst
+# case and replans every time.
+_LIMIT = "\x00"
+# Up to these numbers of results and records, vectors are fetched and compared exactly in this process. The server's
+# cosine has seven correct digits.
+_FETCHED_RESULTS, _FETCHED_RECORDS = 40, 500
+# Bounds of hnsw.ef_search.
+_LEAST_EF_SEARCH, _MOST_EF_SEARCH = 100, 1_000
 
 
-Found = Sequence[Any]
-"""What is known of a vector that was found: its cosine or the vector itself, and the key of its record."""
+Row = Sequence[Any]
+"""A row of a result: the cosine or the vector itself, and the key of its record."""
 
 
 @dataclass(frozen=True, slots=True)
 class Few:
-    """The ids of a few records, at most so many, as a query with its values; whether each fulfils the predicate.
+    """A query for the ids of at most `most` records.
 
-    `owners` says whose they are, where they are all that these have.
+    `are_all` says that each of them matches the predicate; `owners` are set if these are all records of the owners.
     """
 
     ids: str
@@ -72,15 +73,15 @@ class Few:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """The vectors of a few records and their distances: a table, what it is made by before, and where they stand."""
+    """A table of vectors with distances, the WITH clause that makes it, and the known locations of the vectors."""
 
     table: str
-    made_by: str = ""
-    places: str = ""
+    with_clause: str = ""
+    locations: str = ""
 
 
 class VectorSearch:
-    """One question to the vectors that a model made of a kind's records."""
+    """One search among the vectors that a model made of the records of a kind."""
 
     def __init__(self, backend: PostgresBackend, spec: RecordSpec, model: str, where: Predicate) -> None:
         self._backend = backend
@@ -91,15 +92,15 @@ class VectorSearch:
         self._of_model = f"alma_embeddings.memory_type = '{spec.kind}' AND alma_embeddings.model = {literal(model)}"
 
     @cached_property
-    def _fulfilling(self) -> tuple[str, dict[str, Any]]:
+    def _condition(self) -> tuple[str, dict[str, Any]]:
         """The condition of the predicate, and its values."""
         return self._backend.dialect.kind(self._spec).condition(self._where)
 
     @cached_property
-    def _for_one_owner(self) -> tuple[str, dict[str, Any]]:
-        """The same with the owner spelled out: how much it has decides whether the index is used.
+    def _literal_condition(self) -> tuple[str, dict[str, Any]]:
+        """The condition with literal values instead of parameters.
 
-        The planner then knows what it must, and plans the statement once for each owner instead of every time.
+        The planner then knows the owner, on whose size the choice of the index depends, and plans once for each owner.
         """
         return self._backend.dialect.kind(self._spec).condition(self._where, literal)
 
@@ -109,22 +110,22 @@ class VectorSearch:
             owned = self._records(self._where)
             if not owned:
                 return []
-            among = self._few(owned, self._most_looked_at(limit))
+            among = self._few(owned, self._scan_limit(limit))
             found = self._by_index(vector, limit) if among is None else self._among(among, vector, limit)
             if among is not None or len(found) == limit:
                 return found
-        # The server computes in single precision, so a few more are taken and ranked here.
-        condition, values = self._fulfilling
-        near = f"(SELECT {_PLACE}, memory_id FROM {self._joined(condition)} {_NEAREST_FIRST} LIMIT {_MOST}) AS near"
+        # The server computes in single precision, so a few more are fetched and ranked here.
+        condition, values = self._condition
+        near = f"(SELECT {_LOCATION}, memory_id FROM {self._joined(condition)} {_NEAREST_FIRST} LIMIT {_LIMIT}) AS near"
         rows = self._found(f"SELECT {_VECTOR}, near.memory_id FROM {near}", values, vector, limit + _SPARE)
         return _compared(rows, vector, limit)
 
-    def _most_looked_at(self, limit: int) -> int:
-        """Looking at so many records takes as long as the index, which must pass over all that lie between."""
-        return max(_FEW_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
+    def _scan_limit(self, limit: int) -> int:
+        """The number of records up to which a scan is as fast as the index, which skips rows of other owners."""
+        return max(_SCANNED_RECORDS, math.isqrt(4 * limit * self._records(EVERYTHING)))
 
     def _few(self, owned: int, few: int) -> Few | None:
-        """The few records of which all that fulfil the predicate are; None where these are many."""
+        """The records to scan, which include all that match the predicate; None if there are too many."""
         rare_tags = self._backend.word_search(self._spec, self._where).rare_tags
         if rare_tags:
             ids = f"SELECT memory_id FROM {self._backend.dialect.names.tags} WHERE tag = ANY(%(tags)s)"
@@ -137,23 +138,23 @@ class VectorSearch:
             return Few(ids, named.values, owned, are_all=len(owners) == _conditions(self._where), owners=owners)
         if self._has_more(few):
             return None
-        return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._fulfilling[0]}", {}, few, are_all=True)
+        return Few(f"SELECT {self._spec.key} FROM {self._table} WHERE {self._condition[0]}", {}, few, are_all=True)
 
     def _records(self, where: Predicate) -> int:
         return self._backend.word_search(self._spec, where).records()
 
     def _has_more(self, few: int) -> bool:
-        """Whether more than a few records fulfil the predicate: as the planner takes it, or else counted.
+        """Whether more records match the predicate: by the planner's estimate, or counted if that is low.
 
-        Either is remembered for a while. Where they have become few, the index finds all or too few; where they have
-        become many, looking at each takes longer.
+        The answer is cached for a while. An outdated one costs time, not results: if the index finds too few records,
+        they are scanned.
         """
         large_scopes = self._backend.cache.large_scopes
         key: Hashable = (self._spec.kind, few, without_expiry(self._where))
         known = large_scopes.get(key, minute())
         if known is not None:
             return known
-        condition, values = self._fulfilling
+        condition, values = self._condition
         some = f"SELECT 1 FROM {self._table} WHERE {condition}"
         plan = self._backend.rows(f"EXPLAIN (FORMAT JSON) {some}", values)[0][0]
         if plan[0]["Plan"]["Plan Rows"] <= few:
@@ -163,135 +164,135 @@ class VectorSearch:
         return large_scopes.put(key, minute(), True)
 
     def _by_index(self, vector: Vector, limit: int) -> list[tuple[str, float]]:
-        """The records that the index takes for the nearest, by the server's cosine."""
-        self._backend.set_ef_search(_round_for(limit))
+        """The nearest records of the index, by the server's cosine."""
+        self._backend.set_ef_search(_ef_search(limit))
         distance = _INDEXED.format(dims=len(vector))
-        condition, values = self._for_one_owner
+        condition, values = self._literal_condition
         command = (
             f"SELECT 1 - ({distance}), alma_embeddings.memory_id FROM {self._joined(condition)} "
-            f"ORDER BY {distance} LIMIT {_MOST}"
+            f"ORDER BY {distance} LIMIT {_LIMIT}"
         )
         return _best(self._found(command, values, vector, limit + _SPARE), limit)
 
     def _among(self, few: Few, vector: Vector, limit: int) -> list[tuple[str, float]]:
-        """The nearest by comparing the vectors of a few records.
+        """The nearest by an exact scan.
 
-        The rest of the predicate is checked on the nearest alone, and on the others only where too few fulfil it.
+        The rest of the predicate is checked on the nearest records first, and on the others if too few match.
         """
-        condition, values = self._fulfilling
-        # A few are compared in this process, as exactly as possible.
-        sent = limit <= _SENT or few.most <= _SENT_OF_FEW
+        condition, values = self._condition
+        # Small results are compared in this process, which is exact.
+        is_fetched = limit <= _FETCHED_RESULTS or few.most <= _FETCHED_RECORDS
         compared = self._vectors_of(few)
-        told, first, records = (
-            (_VECTOR, "home, place", limit + _SPARE) if sent else ("near.cosine", "-distance AS cosine", limit)
+        column, inner, records = (
+            (_VECTOR, "part, location", limit + _SPARE) if is_fetched else ("near.cosine", "-distance AS cosine", limit)
         )
-        nearest_first = "ORDER BY distance, memory_id LIMIT %(looked_at)s"
-        near = f"(SELECT {first}, memory_id FROM {compared.table} {nearest_first}) AS near"
+        nearest_first = "ORDER BY distance, memory_id LIMIT %(scanned)s"
+        near = f"(SELECT {inner}, memory_id FROM {compared.table} {nearest_first}) AS near"
         if not few.are_all:
             own = f"SELECT 1 FROM {self._table} WHERE {self._spec.key} = near.memory_id AND {condition}"
             near += f" CROSS JOIN LATERAL ({own} OFFSET 0) AS own"
-        learned = _LEARNED if compared.made_by else ""
-        command = f"{compared.made_by}SELECT {told}, near.memory_id{learned} FROM {near} LIMIT {_MOST}"
-        given = {**values, **few.values, "places": compared.places}
-        rows: list[Found] = []
+        locations = _LOCATIONS if compared.with_clause else ""
+        command = f"{compared.with_clause}SELECT {column}, near.memory_id{locations} FROM {near} LIMIT {_LIMIT}"
+        given = {**values, **few.values, "locations": compared.locations}
+        rows: list[Row] = []
         if few.most > records + _SPARE:
-            looked_at = {**given, "looked_at": records + _SPARE, "wanted": _unit(vector)}
-            rows = self._backend.rows(command.replace(_MOST, str(records)), looked_at)
+            scanned = {**given, "scanned": records + _SPARE, "wanted": _unit(vector)}
+            rows = self._backend.rows(command.replace(_LIMIT, str(records)), scanned)
         if _distinct(rows) < records:
-            rows = self._found(command, {**given, "looked_at": None}, vector, records)
-        found = self._places_kept(few, rows) if learned else rows
-        return _compared(found, vector, limit) if sent else _best(found, limit)
+            rows = self._found(command, {**given, "scanned": None}, vector, records)
+        found = self._keep_locations(few, rows) if locations else rows
+        return _compared(found, vector, limit) if is_fetched else _best(found, limit)
 
     def _vectors_of(self, few: Few) -> Compared:
-        """The vectors of a few records, by where they stand if that is known of all that an owner has.
+        """The vectors of a few records; by their locations if those of all records of the owner are cached.
 
-        It is read with the second query for an owner in the same state of the database.
+        The second query for an owner in the same state of the database caches the locations.
         """
-        # The ids are looked up together, which is faster as those of neighbours stand together.
+        # One array of ids: neighbouring ids are on the same pages of the index.
         by_ids = _distances(f"{self._of_model} AND memory_id = ANY(ARRAY({few.ids}))")
         state, known = self._backend.state, self._backend.cache.vector_places
-        if state is None or not few.owners or few.most > _FEW_RECORDS:
-            return Compared(_at_once(by_ids))
-        places = known.get((self._of_model, few.owners), state)
-        if places is None:
-            known.put((self._of_model, few.owners), state, _ONCE_ASKED)
-            return Compared(_at_once(by_ids))
-        if places != _ONCE_ASKED:
-            # There is no further condition: before a server has counted, it takes any other condition for a better way.
-            return Compared(_at_once(_distances("ctid = ANY(%(places)s::tid[])")), places=places)
+        if state is None or not few.owners or few.most > _SCANNED_RECORDS:
+            return Compared(_computed_once(by_ids))
+        locations = known.get((self._of_model, few.owners), state)
+        if locations is None:
+            known.put((self._of_model, few.owners), state, _QUERIED_ONCE)
+            return Compared(_computed_once(by_ids))
+        if locations != _QUERIED_ONCE:
+            # No further condition: without statistics the planner would choose any other condition first.
+            return Compared(_computed_once(_distances("ctid = ANY(%(locations)s::tid[])")), locations=locations)
         return Compared("compared", f"WITH compared AS MATERIALIZED ({by_ids}) ")
 
-    def _places_kept(self, few: Few, rows: Sequence[Found]) -> list[Found]:
-        """What was found, without the places that stand behind one of them; these are kept."""
-        places = next((row[-1] for row in rows if row[-1]), None)
-        if places is not None and self._backend.state is not None:
-            self._backend.cache.vector_places.put((self._of_model, few.owners), self._backend.state, places)
+    def _keep_locations(self, few: Few, rows: Sequence[Row]) -> list[Row]:
+        """Cache the locations that one of the rows carries, and return the rows without that column."""
+        locations = next((row[-1] for row in rows if row[-1]), None)
+        if locations is not None and self._backend.state is not None:
+            self._backend.cache.vector_places.put((self._of_model, few.owners), self._backend.state, locations)
         return [row[:-1] for row in rows]
 
     def _joined(self, condition: str) -> str:
-        """The vectors of the records that fulfil a condition, whichever is looked at first."""
+        """A join of the records that match a condition with their vectors."""
         record = f"alma_embeddings.memory_id = {self._table}.{self._spec.key}"
         return f"{self._table} JOIN alma_embeddings ON {record} AND {self._of_model} WHERE {condition}"
 
-    def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[Found]:
-        """What a command finds nearest by the server's reckoning, of so many records; a record may have several."""
+    def _found(self, command: str, values: Mapping[str, Any], vector: Vector, records: int) -> list[Row]:
+        """The rows of the nearest `records` records by the server's cosine; a record may have several vectors."""
         given, most = {**values, "wanted": _unit(vector)}, records
         while True:
-            rows = self._backend.rows(command.replace(_MOST, str(most)), given)
+            rows = self._backend.rows(command.replace(_LIMIT, str(most)), given)
             if _are_enough(rows, most, records):
                 return rows
             most *= 4
 
 
 def _distances(condition: str) -> str:
-    """What finds the distances of the vectors that fulfil a condition."""
-    return f"SELECT {_PLACE}, memory_id, {_DISTANCE} AS distance FROM alma_embeddings WHERE {condition}"
+    """A query for the distances of the vectors that match a condition."""
+    return f"SELECT {_LOCATION}, memory_id, {_DISTANCE} AS distance FROM alma_embeddings WHERE {condition}"
 
 
-def _at_once(distances: str) -> str:
-    """A table of distances, each computed once, although it is both sorted by and returned."""
+def _computed_once(distances: str) -> str:
+    """A subquery that computes each distance once, although it is both sorted by and returned."""
     return f"({distances} OFFSET 0) AS compared"
 
 
 def _conditions(where: Predicate) -> int:
-    """Of how many conditions a predicate consists."""
+    """The number of conditions in a predicate."""
     return sum(map(_conditions, where.parts)) if isinstance(where, And) else 1
 
 
-def _round_for(limit: int) -> int:
-    """How many vectors a round of the index looks for: it finds these and some more, and hands over the nearest."""
-    return min(max(limit + 2 * _SPARE, _LEAST_ROUND), _LARGEST_ROUND)
+def _ef_search(limit: int) -> int:
+    """The number of candidates that an index search keeps."""
+    return min(max(limit + 2 * _SPARE, _LEAST_EF_SEARCH), _MOST_EF_SEARCH)
 
 
-def _are_enough(rows: Sequence[Found], most: int, records: int) -> bool:
-    """Whether so many records are among the vectors that were found, of which there may be no others."""
+def _are_enough(rows: Sequence[Row], most: int, records: int) -> bool:
+    """Whether the rows contain enough records, or all there are."""
     return len(rows) < most or _distinct(rows) >= records
 
 
-def _distinct(rows: Sequence[Found]) -> int:
-    """How many records there are among these vectors."""
+def _distinct(rows: Sequence[Row]) -> int:
+    """The number of records among these rows."""
     return len({row[1] for row in rows})
 
 
-def _compared(found: Sequence[Found], vector: Vector, limit: int) -> list[tuple[str, float]]:
-    """Each record with the best of its cosines, best first, by its vectors."""
+def _compared(found: Sequence[Row], vector: Vector, limit: int) -> list[tuple[str, float]]:
+    """Each record with its best cosine, best first, computed from the vectors."""
     vectors = floats([row[0] for row in found])
     return nearest(vector, zip([row[1] for row in found], vectors, strict=True), limit)
 
 
-def _best(found: Sequence[Found], limit: int) -> list[tuple[str, float]]:
-    """The same by the server's cosines."""
+def _best(found: Sequence[Row], limit: int) -> list[tuple[str, float]]:
+    """Each record with its best cosine, best first, as the server computed it."""
     best: dict[str, float] = {}
     for row in found:
         cosine, key = row[0], row[1]
-        # With a vector of zeros there is no angle, and a number that is none is not equal to itself.
+        # The cosine of a zero vector is NaN, which is not equal to itself.
         if cosine != cosine:
             cosine = 0.0
         elif cosine > 1.0:
             cosine = 1.0
         if key not in best or cosine > best[key]:
             best[key] = cosine
-    # Sorting is stable, and twice by one thing is faster than once by two.
+    # Two stable sorts by one key are faster than one by two.
     return sorted(sorted(best.items()), key=itemgetter(1), reverse=True)[:limit]
 
 
@@ -299,6 +300,6 @@ def _unit(vector: Vector) -> Vector:
     length = math.hypot(*vector)
     if length == 0:
         return vector
-    # In double precision, as Python reckons, but without a step of the interpreter for each number.
+    # In double precision, as Python computes.
     numbers = np.frombuffer(vector.to_bytes(), "<f4").astype(np.float64) / length
     return Vector.from_bytes(numbers.astype("<f4").tobytes())

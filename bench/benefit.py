@@ -1,13 +1,15 @@
 """Simulate tasks with lessons of known effect, and measure what the measurement of benefit finds of it.
 
 Lessons belong to families of tasks; harmful ones come up on easy tasks (confounding), agents ignore a fifth of
-the advice, and with drift some lessons change their effect. Compared with the success rate when shown and with Thompson
-sampling.
+the advice, and with drift some lessons change their effect. Every 100 tasks, lessons that harm are demoted, and those
+suspected of it are withheld half of the time from then on. A family is a group. Compared with the success rate when
+shown and with Thompson sampling.
 """
 
 from __future__ import annotations
 
 import argparse
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -16,6 +18,7 @@ import numpy as np
 
 from alma.benefit.trials import Arm, BenefitEstimator, Trial
 from alma.benefit.tuning import TUNING
+from alma.benefit.uplift import UpliftEstimator
 
 _START = datetime(2026, 1, 1, tzinfo=UTC)
 _TASKS_A_DAY = 20
@@ -71,6 +74,7 @@ class Run:
     """What one simulation gave."""
 
     coverage: list[bool] = field(default_factory=list)
+    group_coverage: list[bool] = field(default_factory=list)
     auroc: dict[int, dict[str, float]] = field(default_factory=dict)
     success: dict[str, float] = field(default_factory=dict)
     false_alarms: int = 0
@@ -79,6 +83,26 @@ class Run:
     harmful: int = 0
     cost: float = 0.0
     said_cost: float = 0.0
+
+
+@dataclass
+class Truth:
+    """The discounted average of true effects, and whether an interval always held it."""
+
+    last: datetime = _START
+    total: float = 0.0
+    weight: float = 0.0
+    is_covered: bool = True
+
+    def add(self, effect: float, at: datetime) -> None:
+        """Count the effect of a task."""
+        share = 0.5 ** ((at - self.last).total_seconds() / 86400 / TUNING.half_life_days)
+        self.last, self.total, self.weight = at, self.total * share + effect, self.weight * share + 1
+
+    def compare(self, estimator: UpliftEstimator) -> None:
+        """Note whether the interval holds it now."""
+        low, high = estimator.interval()
+        self.is_covered &= low <= self.total / self.weight <= high
 
 
 class Simulation:
@@ -90,9 +114,10 @@ class Simulation:
         self.harmful = np.array([_EFFECTS[i % _LESSONS_EACH] < 0 for i in range(count)])
         self.shown = np.tile([1.0, 2.0], (count, 1))
         self.beta = np.ones((count, 2))
-        self.truth, self.truth_weight = np.zeros(count), np.zeros(count)
-        self.covered, self.last = np.ones(count, bool), [_START] * count
+        self.truths: defaultdict[str, Truth] = defaultdict(Truth)
+        self.group_truths: defaultdict[str, Truth] = defaultdict(Truth)
         self.demoted: set[int] = set()
+        self.shares: dict[int, float] = {}
         self.totals = dict.fromkeys(("no memory", "shown always", "Thompson sampling", "ALMA"), 0.0)
 
     def result(self) -> Run:
@@ -102,12 +127,13 @@ class Simulation:
             self._task(number)
             if number % 100 == 0:
                 # Looking again and again is what the intervals allow.
-                self._demote()
+                self._maintain()
             if number in _CHECKPOINTS:
                 run.auroc[number] = self._aurocs()
         run.success = {name: total / world.tasks for name, total in self.totals.items()}
         run.cost, run.said_cost = run.cost / world.tasks, run.said_cost / world.tasks
-        run.coverage = [bool(each) for each in self.covered]
+        run.coverage = [each.is_covered for each in self.truths.values()]
+        run.group_coverage = [each.is_covered for each in self.group_truths.values()]
         run.found = sum(bool(self.harmful[each]) for each in self.demoted)
         run.alarms, run.harmful = len(self.demoted), int(self.harmful.sum())
         return run
@@ -132,29 +158,28 @@ class Simulation:
     def _withheld(self, number: int, offered: list[int], dice: float, chance: Callable[[Sequence[int]], float]) -> None:
         """ALMA withholds at random what is not demoted."""
         world, at = self.world, _START + timedelta(days=number / _TASKS_A_DAY)
-        kept = [each for each in offered if world.rng.random() >= world.withhold]
+        share = {each: max(world.withhold, self.shares.get(each, 0.0)) for each in offered}
+        kept = [each for each in offered if world.rng.random() >= share[each]]
         self.totals["ALMA"] += chance(kept)
         self.run.cost += chance(offered) - chance(kept)
-        helping = sum(max(0.0, world.effect(each, number)) for each in offered)
-        self.run.said_cost += world.withhold * _OBEYED * helping
-        arms = {str(each): Arm(each in kept, 1 - world.withhold) for each in offered}
+        self.run.said_cost += _OBEYED * sum(share[each] * max(0.0, world.effect(each, number)) for each in offered)
+        group = f"family {offered[0] // _LESSONS_EACH}" if offered else ""
+        arms = {str(each): Arm(each in kept, 1 - share[each], (group,)) for each in offered}
         self.estimator.add(Trial(at, float(dice < chance(kept)), arms))
         for each in offered:
             others = [lesson for lesson in kept if lesson != each]
-            self._compare(each, at, chance((*others, each)) - chance(others))
+            effect = chance((*others, each)) - chance(others)
+            self.group_truths[group].add(effect, at)
+            self.truths[str(each)].add(effect, at)
+            self.truths[str(each)].compare(self.estimator.memories[str(each)].estimator)
+        if offered:
+            self.group_truths[group].compare(self.estimator.groups[group].estimator)
 
-    def _compare(self, lesson: int, at: datetime, effect: float) -> None:
-        """Whether the interval holds the discounted average of the true effects."""
-        share = 0.5 ** ((at - self.last[lesson]).total_seconds() / 86400 / TUNING.half_life_days)
-        self.last[lesson] = at
-        self.truth[lesson] = self.truth[lesson] * share + effect
-        self.truth_weight[lesson] = self.truth_weight[lesson] * share + 1
-        low, high = self.estimator.memories[str(lesson)].estimator.interval()
-        self.covered[lesson] &= low <= self.truth[lesson] / self.truth_weight[lesson] <= high
-
-    def _demote(self) -> None:
+    def _maintain(self) -> None:
+        """Demote what harms, and withhold more often what is suspected to."""
         for name, known in self.estimator.memories.items():
             lesson = int(name)
+            self.shares[lesson] = TUNING.suspected_share if known.estimator.is_suspected else 0.0
             if lesson not in self.demoted and known.estimator.uplift().state == "harms":
                 self.demoted.add(lesson)
                 self.run.false_alarms += not self.harmful[lesson]
@@ -215,12 +240,13 @@ def _head(*cells: str) -> None:
 
 
 def _print_intervals(results: dict[str, list[Run]]) -> None:
-    _head("", "95 % intervals that never missed", "harmful found", "false alarms")
+    _head("", "95 % intervals that never missed", "those of groups", "harmful found", "false alarms")
     for name, runs in results.items():
         coverage = np.mean([each for run in runs for each in run.coverage])
+        groups = np.mean([each for run in runs for each in run.group_coverage])
         found, harmful = sum(run.found for run in runs), sum(run.harmful for run in runs)
         false, alarms = sum(run.false_alarms for run in runs), sum(run.alarms for run in runs)
-        _row(name, f"{coverage:.3f}", f"{found} of {harmful}", f"{false} of {alarms}")
+        _row(name, f"{coverage:.3f}", f"{groups:.3f}", f"{found} of {harmful}", f"{false} of {alarms}")
     print()
 
 

@@ -169,8 +169,8 @@ class ALMA(GeneralMemories, Closeable):
         """Maintenance of the store: expiry, decay, cleanup, retention and cold storage."""
         names = (each.name for each in self.sync.projections)
         readers = (*names, *(each.projection for each in self._webhook_configs))
-        demote = self.benefit.demote_harmful_everywhere
-        return Maintenance(self.storage, self.archive, self._maintenance_policy, lambda: readers, demote)
+        policy = self._maintenance_policy
+        return Maintenance(self.storage, self.archive, policy, lambda: readers, self.benefit.maintain)
 
     @cached_property
     def journal(self) -> Journal:

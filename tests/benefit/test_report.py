@@ -14,6 +14,7 @@ from alma.clock import now
 from alma.errors import ValidationError
 from alma.model.governance import BenefitTrial
 from alma.model.learning import Heuristic
+from alma.model.query import EVERYTHING, Order
 from alma.operations.access import Caller
 from alma.operations.benefit import benefit_report, demote_harmful, reinstate_memories
 from alma.operations.review import InboxItem, review_inbox
@@ -112,6 +113,18 @@ def test_what_harms_is_demoted_listed_for_review_and_reinstated(alma: ALMA) -> N
 
 def _harmful(caller: Caller) -> list[InboxItem]:
     return list(review_inbox.perform(caller, {"categories": ["harmful"]}).items)
+
+
+def test_what_probably_harms_is_withheld_from_half_of_the_tasks(alma: ALMA) -> None:
+    alma.storage.write(lambda tx: tx.delete_where(BenefitTrial, SHOP, EVERYTHING))
+    alma.storage.save_many(trials()[:60])
+    known = {each.memory_id: each.uplift for each in alma.benefit.report(SHOP).memories}
+    assert (known["bad"].state, known["bad"].is_suspected) == ("not enough data", True)
+    assert not known["good"].is_suspected
+    alma.maintenance.run(["benefit"])
+    alma.retrieve(TASK, "victor")
+    (newest,) = alma.storage.find(BenefitTrial, SHOP, order=(Order("created_at", "desc"),), limit=1)
+    assert {key: arm["propensity"] for key, arm in newest.arms.items()} == {"bad": 0.5, "good": 0.8, "fact": 0.8}
 
 
 def test_maintenance_demotes_what_harms_but_nothing_that_is_pinned(alma: ALMA) -> None:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from alma import clock
 from alma.benefit.report import BenefitReport, MemoryBenefit, demoted, reinstated, report_of
 from alma.benefit.trials import Arm, Trial, is_withheld
+from alma.benefit.tuning import TUNING
 from alma.errors import NotFoundError, StorageError, ValidationError
 from alma.learning.policy import is_pinned
 from alma.model.common import same_name
@@ -29,7 +30,7 @@ from alma.model.query import And, Compare, In, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.slice import Dropped, Explanation, MemorySlice, is_evidence
-from alma.model.workspace import SessionHandoff, SessionOutcome
+from alma.model.workspace import AgentState, SessionHandoff, SessionOutcome
 from alma.storage.base import StorageBackend, Transaction
 from alma.text.tokens import query_terms
 
@@ -54,6 +55,7 @@ _RETRY_AFTER = timedelta(minutes=2)
 _OUTCOME_COMES = timedelta(hours=24)
 _LEAST_OVERLAP, _SAME_WORDS = 0.5, 0.8
 _RECENT = 200
+_SUSPECTED = "suspected"
 _MOST_TRIALS = 20_000
 _NEWEST = (Order("created_at", "desc"), Order("id", "desc"))
 _WITHHELD = Dropped("benefit", "it was withheld at random, to measure what it changes")
@@ -193,11 +195,31 @@ class BenefitLog:
         harmful = [each for each in self.report(scope).harmful if ids is None or each.memory_id in ids]
         return demoted(self._storage, scope, harmful, is_eligible, by, dry_run=dry_run)
 
-    def demote_harmful_everywhere(self, *, dry_run: bool = False, by: Attribution = ANONYMOUS) -> int:
-        """Demote what harms in each project; returns how many memories that were."""
+    def maintain(self, *, dry_run: bool = False, by: Attribution = ANONYMOUS) -> int:
+        """Demote what harms in each project; returns how many memories that were.
+
+        From then on, what is suspected to harm is withheld from half of the tasks, until that is clear.
+        """
         projects = {name for (name,) in self._storage.values(BenefitTrial, ("project_id",), Scope.everywhere())}
-        scopes = [Scope(project_id=name) for name in sorted(projects)]
-        return sum(len(self.demote_harmful(scope, dry_run=dry_run, by=by)) for scope in scopes)
+        count = 0
+        for project_id in sorted(projects):
+            scope = Scope(project_id=project_id)
+            report = self.report(scope)
+            count += len(demoted(self._storage, scope, report.harmful, is_eligible, by, dry_run=dry_run))
+            if not dry_run:
+                self._note_suspects(project_id, report, by)
+        return count
+
+    def _note_suspects(self, project_id: str, report: BenefitReport, by: Attribution) -> None:
+        key = _suspects_of(project_id)
+        state = {_SUSPECTED: [each.memory_id for each in report.memories if each.uplift.is_suspected]}
+
+        def note(tx: Transaction) -> None:
+            stored = tx.lock(AgentState, [key], Scope.everywhere())
+            if not stored or stored[0].state_data != state:
+                tx.save(AgentState(id=key, agent_id=key, state_data=state))
+
+        self._storage.write(note, by)
 
     def reinstate(self, kind: str, ids: Collection[str], scope: Scope, by: Attribution = ANONYMOUS) -> list[str]:
         """Use demoted memories again, and measure them anew from now on; returns the ids of those that were demoted."""
@@ -289,6 +311,8 @@ def _opened(tx: Transaction, task: str, agent: str, project_id: str, eligible: l
     withhold the same.
     """
     words, scope = _fingerprints(task), Scope(project_id=project_id, agent=agent)
+    noted = tx.get(AgentState, _suspects_of(project_id), Scope.everywhere())
+    suspected = set() if noted is None else {*noted.state_data[_SUSPECTED]}
     where = Compare("created_at", "ge", clock.now() - _SAME_TASK)
     recent = tx.find(BenefitTrial, scope, where, _NEWEST, _RECENT)
     same = (each for each in recent if each.success is None and each.task_terms == words)
@@ -299,14 +323,20 @@ def _opened(tx: Transaction, task: str, agent: str, project_id: str, eligible: l
     for each in eligible:
         key = str(each.key)
         if key not in arms:
-            shown = not is_withheld(trial.id, key, share)
-            arms[key] = {"kind": each.spec.kind, "shown": shown, "propensity": 1.0 - share}
+            own = max(share, TUNING.suspected_share) if key in suspected else share
+            shown = not is_withheld(trial.id, key, own)
+            arms[key] = {"kind": each.spec.kind, "shown": shown, "propensity": 1.0 - own}
     opened = trial.replace(arms=arms)
     if clock.now() - trial.created_at >= _RETRY_AFTER:
         opened = _with_signal(opened, "retry", success=False)
     if opened != trial or not trial.arms:
         tx.save(opened)
     return opened
+
+
+def _suspects_of(project_id: str) -> str:
+    """The id of the state that names the suspected memories of a project."""
+    return f"benefit:{blake2b(project_id.encode('utf-8', 'surrogatepass'), digest_size=16).hexdigest()}"
 
 
 def _trial(

@@ -23,6 +23,10 @@ class Tuning:
     """Trials for which the variance of a success is taken to be 0.25, its highest value."""
     effect_deviation: float = 0.15
     """The standard deviation of effects that estimates are shrunk with, to order memories."""
+    suspected_below: float = 0.5
+    """A memory whose shrunk effect lies so many standard deviations below zero is suspected to harm."""
+    suspected_share: float = 0.5
+    """The share of tasks from which a suspected memory is withheld, until it is clear whether it harms."""
     least_of_each: int = 5
     """Trials with and without a memory below which nothing is said about it."""
     seen: float = 0.2

@@ -24,7 +24,8 @@ class Uplift:
 
     `interval` is a confidence sequence: with probability 1 - alpha it never misses the discounted average effect,
     however often it is looked at. `shrunk` is the effect pulled towards zero as far as it is uncertain; use it to order
-    memories. The rates are those of the trials with and without the memory.
+    memories. A suspected memory probably harms, which is not clear yet. The rates are those of the trials with and
+    without the memory.
     """
 
     effect: float
@@ -35,6 +36,7 @@ class Uplift:
     rate_withheld: float | None
     shrunk: float
     state: State
+    is_suspected: bool = False
 
     @property
     def exposures(self) -> int:
@@ -136,6 +138,14 @@ class UpliftEstimator:
         prior = self.tuning.effect_deviation**2
         return self.effect * prior / (prior + self._variance / self._weight**2)
 
+    @property
+    def is_suspected(self) -> bool:
+        """Whether the effect is probably below zero."""
+        if not self._weight:
+            return False
+        prior, variance = self.tuning.effect_deviation**2, self._variance / self._weight**2
+        return self.shrunk < -self.tuning.suspected_below * math.sqrt(prior * variance / (prior + variance))
+
     def interval(self) -> Interval:
         """The confidence sequence at this time."""
         if not self._weight or not self._mixing:
@@ -157,6 +167,7 @@ class UpliftEstimator:
             rate_withheld=self._withheld.rate,
             shrunk=self.shrunk,
             state=self._state(interval),
+            is_suspected=self.is_suspected,
         )
 
     def _state(self, interval: Interval) -> State:

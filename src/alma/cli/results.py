@@ -395,7 +395,8 @@ def _print_benefit(result: Json, request: Json) -> None:
     known = ", ".join(f"{count:,} {name}" for name, count in result["outcomes"].items())
     say(f"{_number(result['trials'], 'task')} with an outcome that counts (all: {known or 'none'})")
     if not result["memories"]:
-        say("Nothing was withheld yet: configure  benefit: {withhold: 0.05}  and pass retrieval_id to learn.")
+        waiting = "Report outcomes with  alma learn --retrieval-id ID , or count observed ones with  --signals"
+        say(waiting if known else "Nothing was measured yet: configure  benefit: {withhold: 0.05}")
         return
     reach = max(0.1, *(max(abs(each["low"]), abs(each["high"])) for each in result["memories"]))
     say(f"\nEffect on the success rate, {result['level']:.0%} intervals that hold at all times:")

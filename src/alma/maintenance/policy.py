@@ -18,7 +18,8 @@ class MaintenancePolicy:
       that were not validated for a while. The setting `memory_decay_enabled` switches it off for the store or a user.
     * `cleanup`: archive what `prune` says: outcomes after 90 days, lessons not used for a year, rules of low
       confidence.
-    * `benefit`: demote the lessons and facts that are measured to harm; `alma.benefit.reinstate` undoes it.
+    * `benefit`: demote the lessons and facts that are measured to harm, and withhold more often those that probably do;
+      `alma.benefit.reinstate` undoes a demotion.
     * `deleted_days`: archive memories that were soft-deleted so long ago.
     * `purge_days`: delete for good what was archived so long ago.
     * `session_days`: move the memories of sessions that ended so long ago to cold storage.

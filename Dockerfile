@@ -14,7 +14,7 @@ FROM python:3.12-slim-bookworm
 RUN useradd --uid 10001 --create-home alma && install -d -o alma -g alma /var/lib/alma
 COPY --from=build /opt/alma /opt/alma
 ENV PATH=/opt/alma/bin:$PATH PYTHONUNBUFFERED=1
-USER alma
+USER 10001
 WORKDIR /var/lib/alma
 VOLUME /var/lib/alma
 EXPOSE 8080

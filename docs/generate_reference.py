@@ -102,7 +102,7 @@ def _rest_page() -> Iterator[str]:
         yield "|---|---|---|---|"
         yield from (_rest_row(route) for route in known if route.is_generic is generic)
     yield "\n## The service itself\n"
-    yield "`GET /health` (no key), `GET /ready`, `GET /metrics`, `GET /v1/events`, `GET /docs`, `GET /openapi.json`;"
+    yield "`GET /health` and `GET /docs` (no key), `GET /ready`, `GET /metrics`, `GET /v1/events`, `GET /openapi.json`;"
     yield "MCP is at `/mcp`."
 
 

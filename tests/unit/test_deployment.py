@@ -88,7 +88,7 @@ def test_the_image_is_made_in_two_stages_of_what_is_there_and_runs_without_root(
     assert [source for source in sources if not (ROOT / source).exists()] == []
     allowed = (ROOT / ".dockerignore").read_text().split()
     assert [source for source in sources if f"!{source}" not in allowed] == []
-    assert dict(steps)["USER"] == "alma"
+    assert dict(steps)["USER"] == "10001", "a number, so that Kubernetes knows that it is not root"
     (command,) = (json.loads(said) for step, said in steps if step == "CMD")
     assert run(*command[:1], "--help").returncode == 0
     assert all(option in run("serve", "--help").stdout for option in command if option.startswith("--"))

@@ -34,16 +34,17 @@ def names_in(page: str) -> list[str]:
 
 
 def test_the_page_and_its_files_need_no_key_and_the_data_does(http: httpx.Client) -> None:
-    page = http.get("/")
-    assert page.status_code == 200
-    assert page.headers["content-type"] == "text/html; charset=utf-8"
-    for name in names_in(page.text):
-        assert http.get(f"/{name}").status_code == 200, name
+    for path in ("/", "/docs"):
+        page = http.get(path)
+        assert page.status_code == 200
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        for name in names_in(page.text):
+            assert name == "openapi.json" or http.get(f"/{name}").status_code == 200, name
     assert http.post("/v1/operations/whoami", json={}).status_code == 401
 
 
 def test_every_file_has_the_strict_policy(http: httpx.Client) -> None:
-    for path in ("/", *(f"/{name}" for name in names_in(http.get("/").text))):
+    for path in ("/", "/docs", *(f"/{name}" for name in names_in(http.get("/").text))):
         headers = http.get(path).headers
         assert headers["content-security-policy"] == CONTENT_POLICY
         assert headers["x-content-type-options"] == "nosniff"
@@ -52,8 +53,9 @@ def test_every_file_has_the_strict_policy(http: httpx.Client) -> None:
     assert "unsafe" not in CONTENT_POLICY
 
 
-def test_the_page_has_no_inline_script_or_style(http: httpx.Client) -> None:
-    page = http.get("/").text
+@pytest.mark.parametrize("path", ["/", "/docs"])
+def test_the_page_has_no_inline_script_or_style(http: httpx.Client, path: str) -> None:
+    page = http.get(path).text
     assert page.count("<script") == page.count('<script type="module" src="/ui/') == 1
     assert "<style" not in page
     assert " style=" not in page

@@ -38,7 +38,7 @@ ROUTE = "alma.route"
 UNKNOWN_ROUTE = "unknown"
 # The status counted for a client that disconnected.
 _HUNG_UP = 499
-_OPEN_PATHS = frozenset({"/health", "/"})
+_OPEN_PATHS = frozenset({"/health", "/", "/docs"})
 _SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -269,7 +269,7 @@ class _Passage:
 
 
 def _is_open(path: str) -> bool:
-    """Whether a path needs no key: the dashboard's own files hold no data, and its page asks for the key."""
+    """Whether a path needs no key: the files of the dashboard and the API browser hold no data, and ask for it."""
     return path in _OPEN_PATHS or path.startswith(PREFIX)
 
 

@@ -24,13 +24,13 @@ from alma.mcp.http import asgi_app
 from alma.model.fields import JsonObject
 from alma.process import limit_malloc_arenas, trim_malloc
 from alma.rest.middleware import ROUTE, Middleware
-from alma.rest.openapi import CONTENT_POLICY, docs_page, openapi_document
+from alma.rest.openapi import openapi_document
 from alma.rest.options import ServiceOptions
 from alma.rest.responses import HttpError, json_response
 from alma.rest.routes import Route, routes
 from alma.rest.service import Service
 from alma.serving.server import Server, address_of_socket, listen, server_config, throttled_logging
-from alma.web import PREFIX, Asset, asset, index_page
+from alma.web import PREFIX, Asset, asset, docs_page, index_page
 
 try:
     import httptools  # noqa: F401 - a missing package is reported here
@@ -40,7 +40,7 @@ try:
     from starlette.applications import Starlette
     from starlette.exceptions import HTTPException
     from starlette.requests import Request
-    from starlette.responses import HTMLResponse, Response
+    from starlette.responses import Response
     from starlette.routing import Match
     from starlette.types import ASGIApp, Receive, Scope, Send
 except ImportError as exc:
@@ -254,8 +254,7 @@ def _add_pages(app: FastAPI, known: Sequence[Route]) -> None:
 
     async def docs(request: Request) -> Response:
         request.scope[ROUTE] = "/docs"
-        address = f"{request.url.scheme}://{request.url.netloc}"
-        return HTMLResponse(docs_page(known, address), headers={"Content-Security-Policy": CONTENT_POLICY})
+        return _asset_response(request, docs_page(), for_ever=False)
 
     app.add_route("/", _dashboard, methods=["GET"])
     app.add_route(f"{PREFIX}{{path:path}}", _dashboard_file, methods=["GET"])

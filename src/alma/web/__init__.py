@@ -1,4 +1,4 @@
-"""The dashboard: static files that run in a browser, and how they are served."""
+"""The dashboard and the API browser: static files that run in a browser, and how they are served."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
-__all__ = ["CONTENT_POLICY", "PREFIX", "Asset", "asset", "index_page"]
+__all__ = ["CONTENT_POLICY", "PREFIX", "Asset", "asset", "docs_page", "index_page"]
 
 PREFIX = "/ui/"
 """The files of the dashboard are below this path; the page itself is at `/`."""
@@ -60,7 +60,12 @@ class Asset:
 
 def index_page() -> Asset:
     """The page, which names the files by the digest of all of them, so that browsers keep them for ever."""
-    return _index()
+    return _page("index.html")
+
+
+def docs_page() -> Asset:
+    """The page of the API browser."""
+    return _page("docs.html")
 
 
 def asset(path: str) -> tuple[Asset, bool] | None:
@@ -73,7 +78,7 @@ def asset(path: str) -> tuple[Asset, bool] | None:
 @cache
 def _files() -> Mapping[str, Asset]:
     """Every file by its path; a request can only name one of these."""
-    paths = sorted(each for each in _FOLDER.rglob("*") if each.is_file() and each.name != "index.html")
+    paths = sorted(each for each in _FOLDER.rglob("*") if each.is_file() and each.suffix != ".html")
     return {path.relative_to(_FOLDER).as_posix(): Asset.of(path.read_bytes(), _type(path)) for path in paths}
 
 
@@ -84,8 +89,8 @@ def _digest() -> str:
 
 
 @cache
-def _index() -> Asset:
-    page = (_FOLDER / "index.html").read_text(encoding="utf-8")
+def _page(name: str) -> Asset:
+    page = (_FOLDER / name).read_text(encoding="utf-8")
     return Asset.of(page.replace("{{files}}", f"{PREFIX}{_digest()}").encode(), "text/html")
 
 

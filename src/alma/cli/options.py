@@ -258,6 +258,8 @@ def _form(schema: Schema) -> Form:
 
 # ---------------------------------------------------------------------- parameters for Typer
 
+# mypy accepts the functional form with literals only.
+_enumeration: Any = StrEnum
 _TYPES: dict[Form, Any] = {Form.NUMBER: float, Form.WHOLE: int, Form.FLAG: bool}
 
 
@@ -266,7 +268,7 @@ def _annotation(field: Field) -> Any:
     # with the same choices are equal, so that Python's cache of types may return another order.
     one: Any = _TYPES.get(field.form, str)
     if field.choices and not field.several:
-        one = StrEnum(field.word, [(choice, choice) for choice in field.choices])
+        one = _enumeration(field.word, [(choice, choice) for choice in field.choices])
     return GenericAlias(list, (one,)) if field.several else one
 
 

@@ -45,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.parse_args()
     sizes = [
-        size_of("alma-memory", str(_ROOT)),
+        size_of("alma-agent-memory", str(_ROOT)),
         size_of("alma-agent-memory[server]", f"{_ROOT}[server]"),
         size_of(RIVAL, RIVAL),
     ]

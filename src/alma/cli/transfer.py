@@ -252,10 +252,11 @@ def _export_graph(
     with open_memory(config, store if len(target) == 1 else target[0], project, must_exist=True) as memory:
         text = KnowledgeGraph(memory).dump()
     file.write_text(text, encoding="utf-8")
+    lines = text.count("\n") + 1 if text else 0
     if as_json:
-        show_json({"file": str(file), "lines": len(text.splitlines())})
+        show_json({"file": str(file), "lines": lines})
         return
-    say(f"{len(text.splitlines())} line(s) written to {file}")
+    say(f"{lines} line(s) written to {file}")
 
 
 def _show_import(report: ImportReport, as_json: bool) -> None:

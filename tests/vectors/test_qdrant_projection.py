@@ -117,6 +117,9 @@ def test_every_kind_has_a_collection_with_cosine_and_indexes(
         projection.prepare()
         projection.prepare()
         _require_documented_collections(client, prefix)
+        client.delete_payload_index(f"{prefix}_memory_embeddings", "user_id")
+        projection.prepare()
+        _require_documented_collections(client, prefix)
         projection.clear()
 
 
@@ -216,7 +219,8 @@ def test_every_difference_is_found_and_repaired(
     extra = {"memory_id": "passage", "part": 7}
     client.upsert(collection, [m.PointStruct(id=7, vector=NORTH, payload=extra)])
     client.upsert(collection, [m.PointStruct(id=8, vector=NORTH, payload={"memory_id": "orphan"})])
-    client.upsert(collection, [m.PointStruct(id=str(uuid4()), vector=NORTH, payload={})])
+    unnamed = [(9, {}), (str(uuid4()), {}), (str(uuid4()), {"memory_id": ["sound"]}), (str(uuid4()), {"memory_id": 5})]
+    client.upsert(collection, [m.PointStruct(id=key, vector=NORTH, payload=each) for key, each in unnamed])
     report = sync.validate_data_integrity()
     found = {issue.record_id: issue.difference for issue in report.issues}
     expected = {
@@ -234,7 +238,7 @@ def test_every_difference_is_found_and_repaired(
     assert repaired.success, repaired
     after = sync.validate_data_integrity()
     assert after.is_consistent, after
-    assert projection.count(Memory) == len(names)
+    assert client.count(collection).count == projection.count(Memory) == len(names)
 
 
 def test_a_record_can_be_as_large_as_the_store_allows(projection: QdrantProjection) -> None:

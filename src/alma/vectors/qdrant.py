@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ _BYTES_AT_ONCE = 8 << 20
 _BYTES_PER_FLOAT = 13
 _LISTED_AT_ONCE = 10_000
 _COMPARED_AT_ONCE = 250
+# The points of other programs may have numbers as ids, of 64 bits at most.
+_NUMBER = re.compile("0|[1-9][0-9]{0,18}")
 # Vectors are kept in single precision at length 1.
 _VECTOR_TOLERANCE = 1e-5
 
@@ -183,7 +186,7 @@ class QdrantProjection(Projection):
         rest = but([_of_records(cls, [each.record_id for each in changes])], _ids_among(points))
         known = {each.record_id for each in changes}
         for extra in self._scrolled(alias, rest, [key]):
-            record_id = (extra.payload or {}).get(key)
+            record_id = _record_id(extra, key)
             if record_id in known:
                 yield record_id, Difference.STALE, f"{alias} has a point of it that the store has no vector of"
 
@@ -199,7 +202,7 @@ class QdrantProjection(Projection):
         """The ids of the records that have points; a point without one is listed with its own id."""
         key = KINDS[cls].key
         return {
-            str((point.payload or {}).get(key) or point.id)
+            _record_id(point, key)
             for alias in self._collections.of_kind(cls, self._collections.aliases())
             for point in self._scrolled(alias, None, [key])
         }
@@ -208,7 +211,7 @@ class QdrantProjection(Projection):
         key = KINDS[cls].key
         chosen = _of_records(cls, record_ids)
         found = {
-            str((point.payload or {}).get(key) or point.id)
+            _record_id(point, key)
             for alias in self._collections.of_kind(cls, self._collections.aliases())
             for point in self._scrolled(alias, chosen, [key])
         }
@@ -257,10 +260,18 @@ def _size(point: m.PointStruct) -> int:
     return _BYTES_PER_FLOAT * len(floats) + sum(6 * len(str(value)) + 30 for value in (point.payload or {}).values())
 
 
+def _record_id(point: m.Record, key: str) -> str:
+    """The id of a point's record; its own where the payload names none."""
+    named = (point.payload or {}).get(key)
+    return named if isinstance(named, str) and named else str(point.id)
+
+
 def _of_records(cls: type[Record], record_ids: Sequence[str]) -> m.Filter:
     """The filter for the points of records: by their payload, or by their id where that is damaged."""
-    ids = {point_id(each) for each in record_ids} | {each for each in record_ids if is_uuid(each)}
-    return m.Filter(should=[any_of(KINDS[cls].key, record_ids), m.HasIdCondition(has_id=sorted(ids))])
+    ids: list[Any] = [point_id(each) for each in record_ids]
+    ids += [each for each in record_ids if is_uuid(each)]
+    ids += [int(each) for each in record_ids if _NUMBER.fullmatch(each)]
+    return m.Filter(should=[any_of(KINDS[cls].key, record_ids), m.HasIdCondition(has_id=ids)])
 
 
 def _ids_among(points: Mapping[str, m.PointStruct]) -> list[Any]:

@@ -52,18 +52,13 @@ class Collections:
         return [alias for alias in sorted(aliases) if alias.startswith(start)]
 
     def create(self, cls: type[Record], model: str, dims: int, aliases: Mapping[str, str]) -> str:
-        """Create a collection with its indexes, if it is missing, and return its alias; that comes last."""
+        """Create what is missing of a collection and its indexes, and return its alias; that comes last."""
         alias = self.name(cls, model)
+        collection = aliases.get(alias, alias + _POINTS)
         if alias not in aliases:
-            collection = alias + _POINTS
             self._create(collection, dims, model)
-            for key, schema in payload_indexes(cls).items():
-                # Without waiting for each: every later change of the collection comes behind it.
-                self._server.call(
-                    lambda client, key=key, schema=schema: client.create_payload_index(  # type: ignore[misc]
-                        collection, key, schema, wait=False
-                    )
-                )
+        self._index(cls, collection)
+        if alias not in aliases:
             self._point(alias, collection)
             if self.base(cls) not in aliases:
                 self._point(self.base(cls), collection)
@@ -75,7 +70,8 @@ class Collections:
         wanted = None if self._model is None else aliases.get(self.name(cls, self._model))
         if wanted is None or wanted == now:
             return
-        if now is None or self.points(wanted) >= self.points(now):
+        of_models = {aliases[alias] for alias in self.of_kind(cls, aliases)}
+        if now not in of_models or self.points(wanted) >= self.points(now):
             self._point(base, wanted)
 
     def points(self, name: str) -> int:
@@ -110,6 +106,18 @@ class Collections:
             # Another relay may have created it in the meantime.
             if not self._server.call(lambda client: client.collection_exists(collection)):
                 raise
+
+    def _index(self, cls: type[Record], collection: str) -> None:
+        """Create the payload indexes that a collection lacks."""
+        there = self._server.call(lambda client: client.get_collection(collection)).payload_schema
+        for key, schema in payload_indexes(cls).items():
+            if key not in there:
+                # Without waiting for each: every later change of the collection comes behind it.
+                self._server.call(
+                    lambda client, key=key, schema=schema: client.create_payload_index(  # type: ignore[misc]
+                        collection, key, schema, wait=False
+                    )
+                )
 
     def _point(self, alias: str, collection: str) -> None:
         """Let an alias mean a collection from now on."""

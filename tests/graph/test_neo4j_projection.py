@@ -354,6 +354,56 @@ def test_what_the_store_does_not_have_is_orphaned(projection: Neo4jProjection) -
 # ---------------------------------------------------------------------- the schema and the server
 
 
+@pytest.mark.parametrize(
+    ("damage", "cls"),
+    [
+        ("CREATE (:Memory {title: 'x'})", Memory),
+        ("CREATE (:Memory {id: 7})", Memory),
+        ("MATCH (m:Memory {id: 'b'}) REMOVE m.id", Memory),
+        ("MATCH (p:Project) REMOVE p.id", Project),
+        (
+            "CREATE (:AlmaLink {key: 'q', source: 'Memory:a', target: 'Memory:c', type: 'RELATES_TO'})",
+            MemoryRelationship,
+        ),
+        (
+            "CREATE (:AlmaLink {key: 'q', owner: 'project_pattern:x', source: 'Memory:a', target: 'Pattern:x'})",
+            ProjectPattern,
+        ),
+    ],
+)
+def test_what_has_no_id_of_a_record_is_listed_and_removed(
+    projection: Neo4jProjection, graph: GraphReader, damage: str, cls: type[Record]
+) -> None:
+    here: dict[str, Any] = {"project_id": "shop", "session_id": "s"}
+    memories = [memory(key, number, **here) for number, key in enumerate("abc")]
+    records = [SHOP, *memories, related("a", "resolves", "b"), pattern("p", "b")]
+    projection.apply(states(*records))
+    sound = graph.edges()
+    graph(damage)
+    known = {str(record.key) for record in records}
+    (strange,) = [key for key in projection.held(cls, None, 10) if key not in known]
+    assert strange in projection.held(cls, strange[:-1], 10)
+    projection.apply([Change(cls, strange, None), *states(*records)])
+    assert {*projection.held(cls, None, 10)} <= known
+    assert is_sound(projection, *records)
+    assert graph.edges() == sound
+    assert graph("MATCH (l:AlmaLink) WHERE l.key = 'q' RETURN l.key AS key") == []
+
+
+def test_damaged_links_are_found_and_repaired(projection: Neo4jProjection, graph: GraphReader) -> None:
+    records = [memory("a"), memory("b"), related("a", "resolves", "b")]
+    projection.apply(states(*records))
+    sound = graph.edges()
+    for change in ("REMOVE l.key", "REMOVE l.source", "SET l.type = 'FOO'", "SET l.owner = 'memory_relationship:x'"):
+        graph(f"MATCH (l:AlmaLink) {change}")
+        assert "a-resolves-b" in _found(projection, *records)
+        strange = [key for key in projection.held(MemoryRelationship, None, 10) if key != "a-resolves-b"]
+        projection.apply([*(Change(MemoryRelationship, key, None) for key in strange), *states(*records)])
+        assert is_sound(projection, *records)
+        assert projection.count(MemoryRelationship) == 1
+        assert graph.edges() == sound
+
+
 def test_migrations_are_applied_once_by_many(projection: Neo4jProjection, graph: GraphReader) -> None:
     graph("MATCH (m:Migration) DETACH DELETE m")
     with ThreadPoolExecutor(3) as pool:

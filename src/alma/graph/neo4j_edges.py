@@ -26,6 +26,9 @@ from alma.graph.neo4j_nodes import (
     native,
 )
 
+_ELEMENT = "element:"
+ELEMENT_ID = f"'{_ELEMENT}' + elementId(n)"
+"""The id by which a node is named that has none of its own."""
 _WINDOW = timedelta(hours=1)
 _CHUNK = 500
 Row = Mapping[str, Any]
@@ -74,11 +77,14 @@ _OWNED: Mapping[str, tuple[_Owned, ...]] = {
         _Owned("t", USER, ("DISCOVERED",), PATTERN),
     ),
 }
+# What a damaged link may lack.
+_UNKNOWN = dict.fromkeys(("key", "owner", "source", "target", "type"), "")
 # Consecutive memories have the same user, project and session; the comparison of times is in both directions.
 _GROUP = " AND ".join(f"coalesce(n.{name}, '') = coalesce(m.{name}, '')" for name in ("user_id", "project_id"))
 _NEIGHBOUR = (
     "MATCH (m:Memory) WHERE m.id IN $ids AND {having} CALL {{ WITH m MATCH (n:Memory) WHERE {place} AND " + _GROUP + " "
-    "AND n.created_at {sign}= m.created_at AND (n.created_at {sign} m.created_at OR n.id {sign} m.id) "
+    "AND n.id IS NOT NULL AND n.created_at {sign}= m.created_at "
+    "AND (n.created_at {sign} m.created_at OR n.id {sign} m.id) "
     "RETURN n ORDER BY n.created_at {order}, n.id {order} LIMIT 1 }} "
     "RETURN m.id AS id, m.created_at AS at, n.id AS other, n.created_at AS other_at"
 )
@@ -110,15 +116,32 @@ class Graph:
         if rows:
             self.run(f"UNWIND $rows AS row MERGE (n:{label} {{{key}: row.{key}}}) SET n = row", rows=[*map(dict, rows)])
 
-    def remove(self, label: str, ids: Collection[str], key: str = "id") -> None:
+    def remove(self, label: str, ids: Collection[str]) -> None:
         if ids:
-            self.run(f"MATCH (n:{label}) WHERE n.{key} IN $ids DETACH DELETE n", ids=list(ids))
+            self.run(f"MATCH (n:{label}) WHERE n.id IN $ids DETACH DELETE n", ids=list(ids))
+
+    def remove_links(self, owners: Iterable[str], but: Iterable[str]) -> None:
+        """Remove the links of these owners but for those with these keys."""
+        if of := list(owners):
+            query = "MATCH (l:AlmaLink) WHERE l.owner IN $owners AND NOT coalesce(l.key, '') IN $but DETACH DELETE l"
+            self.run(query, owners=of, but=list(but))
+
+    def remove_element(self, label: str, key: str) -> set[str]:
+        """Remove a node that has no id of its own; returns the memories beside it."""
+        if not key.startswith(_ELEMENT):
+            return set()
+        match = f"MATCH (n:{label}) WHERE elementId(n) = $element"
+        element = key.removeprefix(_ELEMENT)
+        beside = self.ids(f"{match} MATCH (n)--(m:Memory) WHERE m.id STARTS WITH '' RETURN m.id AS id", element=element)
+        self.run(f"{match} DETACH DELETE n", element=element)
+        return beside
 
     def links(self, key: str, values: Iterable[str]) -> Rows:
         """The links whose source, target or owner is one of these."""
         wanted = list(values)
         query = f"MATCH (l:AlmaLink) WHERE l.{key} IN $values RETURN properties(l) AS link"
-        return [native(row["link"]) for row in self.run(query, values=wanted)] if wanted else []
+        rows = self.run(query, values=wanted) if wanted else []
+        return [{**_UNKNOWN, **native(row["link"])} for row in rows]
 
     def ids(self, query: str, **given: Any) -> set[str]:
         """The ids that a query returns as `id`."""
@@ -270,7 +293,8 @@ class Graph:
         ends = {end.id for edge in edges for end in (edge.source, edge.target) if end.label == label}
         there = self.nodes(label, ends) if ends else {}
         for edge in edges:
-            if all(end.id in there for end in (edge.source, edge.target) if end.label == label):
+            others = [end.id in there for end in (edge.source, edge.target) if end.label == label]
+            if edge.type and others and all(others):
                 yield edge
 
 

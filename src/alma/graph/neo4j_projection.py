@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Any, ClassVar
 
 from alma.errors import ConfigurationError, StorageError
-from alma.graph.neo4j_edges import EdgeDifferences, Graph, Rows
+from alma.graph.neo4j_edges import ELEMENT_ID, EdgeDifferences, Graph, Rows
 from alma.graph.neo4j_nodes import (
     KINDS,
     LABELS,
@@ -42,6 +42,7 @@ _PLACES = {
     USER: (),
 }
 _LINKED: tuple[type[Record], ...] = (ProjectPattern, MemoryRelationship)
+_IS_OWNED = " OR ".join(f"n.owner STARTS WITH '{owner_of(cls, '')}'" for cls in _LINKED)
 Affected = Mapping[str, set[str]]
 
 
@@ -92,22 +93,14 @@ class Neo4jProjection(Projection):
         return self._read(lambda tx: list(_mismatches(Graph(tx), expected)))
 
     def held(self, cls: type[Record], after: str | None, limit: int) -> list[str]:
-        if cls in LABELS:
-            match, prefix = f"MATCH (n:{LABELS[cls]}) WITH n.id AS id", ""
-        else:
-            match, prefix = "MATCH (n:AlmaLink) WITH n.owner AS id", owner_of(cls, "")
-        query = (
-            f"{match} WHERE id STARTS WITH $prefix AND id > $after RETURN DISTINCT id ORDER BY id LIMIT {int(limit)}"
-        )
-        rows = self._read(lambda tx: Graph(tx).run(query, prefix=prefix, after=prefix + (after or "")))
-        return [row["id"].removeprefix(prefix) for row in rows]
+        match, given = _listing(cls)
+        query = f"{match} WITH id WHERE id > $after RETURN DISTINCT id ORDER BY id LIMIT {int(limit)}"
+        return [row["id"] for row in self._read(lambda tx: Graph(tx).run(query, **given, after=after or ""))]
 
     def count(self, cls: type[Record]) -> int:
-        if cls in LABELS:
-            query = f"MATCH (n:{LABELS[cls]}) RETURN count(n) AS number"
-        else:
-            query = "MATCH (n:AlmaLink) WHERE n.owner STARTS WITH $prefix RETURN count(DISTINCT n.owner) AS number"
-        return int(self._read(lambda tx: Graph(tx).run(query, prefix=owner_of(cls, "")))[0]["number"])
+        match, given = _listing(cls)
+        query = f"{match} RETURN count(DISTINCT id) AS number"
+        return int(self._read(lambda tx: Graph(tx).run(query, **given))[0]["number"])
 
     def clear(self) -> None:
         for label in (*LABELS.values(), LINK):
@@ -122,6 +115,16 @@ class Neo4jProjection(Projection):
     def _read(self, work: Work[Result]) -> Result:
         with _as_storage_error():
             return self._server.read(work)
+
+
+def _listing(cls: type[Record]) -> tuple[str, dict[str, str]]:
+    """The query for the ids of a kind; what has no id of its own gets one of the server's."""
+    nodes = f"MATCH (n:{LABELS.get(cls)}) RETURN CASE WHEN n.id STARTS WITH '' THEN n.id ELSE {ELEMENT_ID} END AS id"
+    links = "MATCH (n:AlmaLink) WHERE n.owner STARTS WITH $owner RETURN substring(n.owner, size($owner)) AS id"
+    others = f"MATCH (n:AlmaLink) WHERE NOT coalesce({_IS_OWNED}, false) RETURN {ELEMENT_ID} AS id"
+    parts = [nodes] if cls in LABELS else [others]
+    parts += [links] if cls in _LINKED else []
+    return f"CALL {{ {' UNION '.join(parts)} }}", {"owner": owner_of(cls, "")}
 
 
 @contextmanager
@@ -147,6 +150,8 @@ def _apply(graph: Graph, changes: Sequence[Change]) -> None:
         for label in before
     }
     affected: defaultdict[str, set[str]] = defaultdict(set)
+    for each in changes:
+        _add(affected, {MEMORY: graph.remove_element(LABELS.get(each.cls, LINK), each.record_id)})
     for label in before:
         affected[label] |= wanted[label].keys()
     _add(affected, _around(graph, shifted))
@@ -178,7 +183,7 @@ def _write_links(graph: Graph, changes: Sequence[Change]) -> Affected:
     wanted = _links(changes)
     known = graph.links("owner", (owner_of(each.cls, each.record_id) for each in changes))
     there = {link["key"]: link for link in known}
-    graph.remove(LINK, [key for key in there if key not in wanted], "key")
+    graph.remove_links((link["owner"] for link in known if link["key"] not in wanted), wanted)
     graph.put(LINK, [link for key, link in wanted.items() if there.get(key) != link], "key")
     return _owners([*known, *wanted.values()])
 
@@ -324,9 +329,10 @@ def _compared_links(graph: Graph, changes: Sequence[Change]) -> Iterator[Mismatc
     sources = _owners([*wanted.values(), *held.values()]).get(MEMORY, set())
     edges = {edge.properties.get("id"): text for text, edge in _described(graph.differences(MEMORY, sources))}
     for key, owner in by_owner.items():
-        mine, theirs = (next((x for x in links.values() if x["owner"] == owner), None) for links in (wanted, held))
-        found = _difference(mine, theirs)
-        if found is None and mine is not None and key in edges:
+        mine, theirs = ([x for x in links.values() if x["owner"] == owner] for links in (wanted, held))
+        others = (x for x in theirs if x not in mine)
+        found = None if mine == theirs else _difference(next(iter(mine), None), next(others, None))
+        if found is None and mine and key in edges:
             lacks = edges[key].startswith("lacks")
             found = Difference.MISSING if lacks else Difference.CORRUPTED, edges[key]
         if found is not None:

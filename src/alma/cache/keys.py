@@ -264,7 +264,15 @@ class Keyspace:
     @property
     def glob(self) -> str:
         """The pattern for SCAN that matches every key with the prefix."""
-        return re.sub(r"([\\*?\[\]])", r"\\\1", f"{self.prefix}:") + "*"
+        return _literal(f"{self.prefix}:") + "*"
+
+    def glob_of(self, pattern: Pattern, before: str = "") -> str:
+        """The pattern for SCAN that matches the keys of a pattern, and longer ones."""
+        return _literal(f"{self.prefix}:{before}") + _PLACEHOLDER.sub("*", pattern.template)
+
+
+def _literal(text: str) -> str:
+    return re.sub(r"([\\*?\[\]])", r"\\\1", text)
 
 
 def checked_seconds(name: str, value: Any) -> float:

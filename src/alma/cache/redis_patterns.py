@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
+from itertools import chain, islice
 from typing import Any, ClassVar
-from urllib.parse import unquote
 
 from redis import Redis
 from redis.commands.core import Script
@@ -18,13 +18,10 @@ from alma.cache.keys import (
     ACTIVE_SESSION,
     INCOMING,
     LAYER_CONFIG,
-    MEMORY,
     OUTGOING,
     PATTERNS,
     PROJECT_ACTIVE,
-    PROJECT_CONTEXT,
     PROJECT_PATTERNS,
-    SESSION_CONTEXT,
     USER_PREFERENCES,
     USER_PROJECTS,
     USER_RECENT,
@@ -37,11 +34,10 @@ from alma.cache.keys import (
 )
 from alma.cache.redis_entries import PROJECTED, Document, Entry, entry_of
 from alma.cache.redis_server import SERVER_ERRORS, connected, keys_of, unlink
+from alma.cache.redis_strays import OWN_DOCUMENT, parts_of
 from alma.errors import StorageError
-from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.secret import Secret
-from alma.model.workspace import Project, Session
 from alma.sync.projection import Change, Difference, Mismatch, Projection
 
 _SHAPES: Mapping[Pattern, tuple[str, int]] = {
@@ -58,11 +54,8 @@ _SHAPES: Mapping[Pattern, tuple[str, int]] = {
 }
 """How the value of a key that records share is made of its members, and of how many at most."""
 
-_OWN_DOCUMENT: Mapping[type[Record], Pattern] = {
-    Memory: MEMORY,
-    Session: SESSION_CONTEXT,
-    Project: PROJECT_CONTEXT,
-}
+# How an entry begins that lists strays alone.
+_NOTED = b'["",'
 _AT_ONCE = 100
 _COMPARED_AT_ONCE = 500
 _BYTES_AT_ONCE = 1 << 20
@@ -90,7 +83,7 @@ class RedisProjection(Projection):
     ) -> None:
         self._keys = Keyspace(prefix, ttl_seconds or {})
         self._client = connected(url, checked_seconds("timeout_seconds", timeout_seconds))
-        self._apply, self._check = (_script(self._client, name) for name in ("apply", "check"))
+        self._apply, self._check, self._note = (_script(self._client, name) for name in ("apply", "check", "strays"))
         self._shapes = json.dumps(
             {each.template: (*shape, self._milliseconds(each)) for each, shape in _SHAPES.items()}
         )
@@ -105,12 +98,16 @@ class RedisProjection(Projection):
 
     def is_lost(self) -> bool:
         """Whether the server was restarted, or emptied, since it was filled: what it acknowledged shortly before may be
-        lost, whatever its persistence.
+        lost, whatever its persistence. Also whether another program has put something else into the place of entries.
         """
         with self._talking() as client:
             self._require_writable(client)
             self._run = _run_of(client)
-            return client.get(self._own("filled", "by")) != self._run
+            if client.get(self._own("filled", "by")) != self._run:
+                return True
+            books = _answers(client, [("TYPE", self._book(cls)) for cls in self.kinds])
+            ids = _answers(client, [("TYPE", self._ids(cls)) for cls in self.kinds])
+            return not {*books} <= {b"none", b"hash"} or not {*ids} <= {b"none", b"zset"}
 
     def prepare(self) -> None:
         """Nothing to create."""
@@ -135,7 +132,7 @@ class RedisProjection(Projection):
                 self._note_strays(client, cls)
             start = "-" if after is None else f"({after}"
             found: list[Any] = client.zrangebylex(self._ids(cls), start, "+", 0, limit)
-            return [each.decode() for each in found]
+            return [each.decode(errors="replace") for each in found]
 
     def count(self, cls: type[Record]) -> int:
         with self._talking() as client:
@@ -210,18 +207,14 @@ class RedisProjection(Projection):
 
     def _strays_of(self, cls: type[Record], record_id: str) -> list[list[str]]:
         """The document that a record could have without an entry."""
-        pattern = _OWN_DOCUMENT.get(cls)
+        pattern = OWN_DOCUMENT.get(cls)
         return [] if pattern is None else [[self._keys.key(pattern, record_id)]]
 
     def _note_strays(self, client: Redis, cls: type[Record]) -> None:
-        """Count documents without an entry among the ids, so that they are found to be orphans."""
-        if (pattern := _OWN_DOCUMENT.get(cls)) is None:
-            return
-        at = pattern.template.split(":").index(next(filter(_is_placeholder, pattern.template.split(":"))))
-        skipped = len(self._keys.prefix) + 1
-        found = [unquote(key.decode()[skipped:].split(":")[at]) for key in keys_of(client, self._keys, pattern)]
-        for start in range(0, len(found), _AT_ONCE):
-            client.zadd(self._ids(cls), dict.fromkeys(found[start : start + _AT_ONCE], 0))
+        """Give what no entry lists an entry, so that it is found to differ or to be an orphan."""
+        parts = parts_of(client, self._keys, self._own, cls)
+        while some := list(islice(parts, _COMPARED_AT_ONCE)):
+            self._note(args=[self._book(cls), self._ids(cls), *chain.from_iterable(each.arguments for each in some)])
 
     # ------------------------------------------------------------------ comparing
 
@@ -237,7 +230,7 @@ class RedisProjection(Projection):
                 same += [] if made is None else [(change, made)]
             elif made is None:
                 yield Mismatch(change.record_id, Difference.ORPHANED, "the store has no such record")
-            elif kept is None or listed is None:
+            elif kept is None or listed is None or (isinstance(kept, bytes) and kept.startswith(_NOTED)):
                 yield Mismatch(change.record_id, Difference.MISSING, "it has no entry")
             else:
                 yield Mismatch(change.record_id, Difference.STALE, "its entry is of another state")
@@ -293,10 +286,6 @@ def _answers(client: Redis, commands: Sequence[tuple[Any, ...]]) -> list[Any]:
         if isinstance(answer, RedisError) and not str(answer).startswith("WRONGTYPE"):
             raise answer
     return answers
-
-
-def _is_placeholder(part: str) -> bool:
-    return part.startswith("{")
 
 
 def _milliseconds_until(document: Document) -> int:

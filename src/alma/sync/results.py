@@ -76,8 +76,8 @@ class RepairResult:
 
     @property
     def success(self) -> bool:
-        """Whether no issue remains."""
-        return not self.remaining
+        """Whether every engine could be repaired, and no issue remains."""
+        return not self.remaining and not self.problems
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,8 +59,9 @@ class _Verification:
         self._checked = 0
 
     def report(self, is_rebuilding: bool) -> EngineReport:
+        # Listing may note strays in the entries of records, which are then found to be stale.
         issues = [
-            issue for cls in self._projection.kinds for found in (self._stored(cls), self._held(cls)) for issue in found
+            issue for cls in self._projection.kinds for found in (self._held(cls), self._stored(cls)) for issue in found
         ]
         behind = len(self._behind) + (len(issues) if is_rebuilding else 0)
         with self._storage.snapshot() as tx:

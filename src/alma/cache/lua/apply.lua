@@ -1,10 +1,14 @@
 -- Make the entries of records equal to the given states, then rebuild the keys that these records share.
 -- ARGV: the shapes of shared keys by their pattern, then for each record: the hash of entries, the set of ids, the id,
 -- the entry ("" deletes it), and the documents.
--- An entry is {digest, {document keys}, {{pattern, key, group, member, score}, ...}}. A group holds the members of a key
--- without a time to live, so that a key that expired can be rebuilt from it.
+-- A group holds the members of a key without a time to live, so that a key that expired can be rebuilt from it.
 local shapes = cjson.decode(ARGV[1])
 local touched = {}
+
+local function require_group(group)
+  local kind = redis.call('TYPE', group).ok
+  if kind ~= 'zset' and kind ~= 'none' then redis.call('DEL', group) end
+end
 
 local function touch(place, command)
   local key = place[2]
@@ -18,6 +22,7 @@ end
 local function remove(entry)
   for _, key in ipairs(entry[2]) do redis.call('DEL', key) end
   for _, place in ipairs(entry[3]) do
+    require_group(place[3])
     redis.call('ZREM', place[3], place[4])
     touch(place, 'SREM')
   end
@@ -26,6 +31,7 @@ end
 local function add(entry, documents)
   for _, document in ipairs(documents) do redis.call('SET', document[1], document[2], 'PX', document[3]) end
   for _, place in ipairs(entry[3]) do
+    require_group(place[3])
     redis.call('ZADD', place[3], place[5], place[4])
     touch(place, 'SADD')
   end
@@ -61,8 +67,8 @@ end
 for at = 2, #ARGV, 5 do
   local book, ids, id, new = ARGV[at], ARGV[at + 1], ARGV[at + 2], ARGV[at + 3]
   local documents = cjson.decode(ARGV[at + 4])
-  local readable, old = pcall(cjson.decode, redis.call('HGET', book, id))
-  if readable then remove(old) end
+  -- What another program made of an entry may be anything.
+  pcall(remove, entry_of(redis.call('HGET', book, id)))
   if new == '' then
     for _, document in ipairs(documents) do redis.call('DEL', document[1]) end
     redis.call('HDEL', book, id)

@@ -19,7 +19,8 @@ end
 local types = {set = 'set', list = 'list', array = 'string', first = 'string'}
 
 local function is_sound(key, group, shape, limit)
-  local kind = redis.call('TYPE', key).ok
+  local kind, grouped = redis.call('TYPE', key).ok, redis.call('TYPE', group).ok
+  if grouped ~= 'zset' and grouped ~= 'none' then return false end
   if kind == 'none' then return true end
   if kind ~= types[shape] then return false end
   if shape == 'set' then return set_is_sound(key, group) end

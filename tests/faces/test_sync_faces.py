@@ -159,7 +159,7 @@ def test_a_service_relays_and_shows_its_engines(folder: Path, redis_url: str, pr
         damaged(redis_url, prefix, memory_id)
         verified = http.post("/v1/operations/sync_verify", json={}).json()
         assert engines(verified)["differences"] == {"missing": 1}
-        repaired = http.post("/v1/operations/sync_repair", json={"issues": _names(verified["issues"])}).json()
+        repaired = http.post("/v1/operations/sync_repair", json={"issues": verified["issues"]}).json()
         assert (repaired["success"], repaired["repaired"]) == (True, 1)
         assert http.post("/v1/operations/sync_verify", json={}).json()["is_consistent"]
         ready = engines(http.get("/ready").json())
@@ -170,10 +170,6 @@ def test_a_service_relays_and_shows_its_engines(folder: Path, redis_url: str, pr
         assert 'alma_sync_lag_seconds{engine="redis"} 0.0' in metrics
         assert 'alma_sync_parked{engine="redis"} 0.0' in metrics
         assert 'alma_sync_issues{engine="redis"} 0.0' in metrics
-
-
-def _names(issues: list[dict[str, str]]) -> list[dict[str, str]]:
-    return [{name: each[name] for name in ("engine", "kind", "record_id")} for each in issues]
 
 
 def test_a_limited_key_sees_no_engines(folder: Path) -> None:

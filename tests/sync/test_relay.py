@@ -18,7 +18,7 @@ from alma.bootstrap import open_storage
 from alma.model.learning import Heuristic
 from alma.model.memory import Memory
 from alma.storage.base import StorageBackend
-from alma.sync import Change, DataSyncManager, Relay, RelayOptions, Relays
+from alma.sync import Change, DataSyncManager, Relay, RelayOptions
 from alma.sync.relay import EngineDownError, pause_seconds
 from alma.testing import builders as make
 from alma.testing.builders import EVERYWHERE
@@ -232,16 +232,17 @@ def test_an_engine_that_lost_its_tables_gets_them_again(lite: StorageBackend, se
 def test_relays_of_a_service_carry_what_any_process_commits(place: str, second: SecondStore) -> None:
     with open_storage(place, 4) as storage, open_storage(place, 4) as other:
         second.prepare()
-        with Relays(storage, [second], RelayOptions(poll_seconds=0.1)) as relays:
-            relays.start()
+        with DataSyncManager(storage, [second], RelayOptions(poll_seconds=0.1)) as manager:
+            manager.start()
             storage.save_many(make.a_memory() for _ in range(3))
             other.save_many(make.a_memory() for _ in range(3))
             _await(lambda: second.count(Memory) == 6)
             away = second.path.parent.rename(second.path.parent.with_name("away"))
             other.save(make.a_memory())
-            time.sleep(0.3)
+            _await(lambda: manager.status(ping=False)[0].state == "degraded")
             away.rename(second.path.parent)
             _await(lambda: second.count(Memory) == 7)
+            _await(lambda: manager.status(ping=False)[0].state == "ok")
         storage.save(make.a_memory())
         assert storage.backlog("second").pending == 1
         Relay(storage, second).run()

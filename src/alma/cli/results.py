@@ -479,7 +479,7 @@ _FAILED: dict[str, Callable[[Json], bool]] = {
     "sync_run": lambda result: any(map(_has_problem, result["engines"])),
     "sync_rebuild": lambda result: _has_problem(result),
     "sync_verify": lambda result: not result["is_consistent"],
-    "sync_repair": lambda result: not result["success"] or bool(result["problems"]),
+    "sync_repair": lambda result: not result["success"],
     "sync_memory": lambda result: not result["success"],
 }
 

@@ -170,8 +170,9 @@ class Operation(Generic[In, Out]):
         if mistake["type"] == "missing":
             return ValidationError(self.name, where, None, "is required")
         if mistake["type"] == "extra_forbidden":
-            known = ", ".join(self.input.model_fields)
-            return ValidationError(self.name, where, mistake["input"], f"is not a known argument; there are {known}")
+            # The arguments of a nested object are in the schema.
+            known = f"; there are {', '.join(self.input.model_fields)}" if len(mistake["loc"]) == 1 else ""
+            return ValidationError(self.name, where, mistake["input"], f"is not a known argument{known}")
         return ValidationError(self.name, where, mistake["input"], _reason(mistake["msg"]))
 
 

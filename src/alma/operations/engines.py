@@ -176,6 +176,8 @@ class FoundIssue(Input):
     engine: Name
     kind: Name
     record_id: Name
+    difference: Difference = Difference.STALE
+    details: str = ""
 
 
 class RepairSync(OneEngine):
@@ -185,7 +187,7 @@ class RepairSync(OneEngine):
 
 
 class SyncRepaired(Output):
-    success: bool = Field(description="Whether no issue remains.")
+    success: bool = Field(description="Whether every engine could be repaired, and no issue remains.")
     repaired: int
     remaining: Sequence[Issue]
     problems: Mapping[str, str] = Field(description="Why an engine could not be repaired, by its name.")
@@ -204,7 +206,7 @@ def sync_repair(caller: Caller, request: RepairSync) -> SyncRepaired:
         result = sync.repair(request.engine, lambda checked: progress.more(checked, total))
     else:
         given = [
-            ConsistencyIssue(each.engine, each.kind, each.record_id, Difference.STALE)
+            ConsistencyIssue(each.engine, each.kind, each.record_id, each.difference, each.details)
             for each in request.issues
             if request.engine in (None, each.engine)
         ]

@@ -34,6 +34,8 @@ class Relays(Closeable):
     ) -> None:
         self._storage = checked_storage("relays", storage)
         self._options = options or RelayOptions()
+        # Why the last attempt at an engine failed.
+        self.problems: dict[str, str] = {}
         self._ended = threading.Event()
         self._changed = {each.name: threading.Event() for each in projections}
         self._threads = [
@@ -76,6 +78,7 @@ class Relays(Closeable):
             if failures:
                 _log.info("an engine answers again", extra={"engine": projection.name})
             failures = 0
+            self.problems.pop(projection.name, None)
             self._wait(self._changed[projection.name])
 
     def _wait(self, changed: threading.Event) -> None:
@@ -84,6 +87,7 @@ class Relays(Closeable):
         changed.clear()
 
     def _report(self, projection: Projection, exc: Exception, failures: int) -> None:
+        problem = self.problems[projection.name] = self._storage.masked(str(exc))
         if failures == 0 or not isinstance(exc, EngineDownError):
-            facts = {"engine": projection.name, "error": self._storage.masked(str(exc))}
+            facts = {"engine": projection.name, "error": problem}
             _log.warning("an engine cannot be kept up to date", extra=facts)

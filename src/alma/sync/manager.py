@@ -179,13 +179,17 @@ class DataSyncManager(Closeable):
     # ------------------------------------------------------------------ status
 
     def status(self, *, ping: bool = True) -> list[EngineStatus]:
-        """Every engine of the configuration, and those registered in the store that this configuration lacks."""
+        """Every engine of the configuration, and those registered in the store that this configuration lacks.
+
+        Without `ping`, no engine is asked: a problem is what the last attempt of the background met.
+        """
         with self.storage.snapshot() as tx:
             known = {each.name: each for each in self.projections}
             others = [name for name in tx.projections() if name not in known and not name.startswith(OTHERS)]
             found = [_status(tx, name, known.get(name)) for name in (*known, *others)]
         if not ping:
-            return found
+            met = {} if self._relays is None else self._relays.problems
+            return [replace(each, problem=met.get(each.engine)) for each in found]
         return [replace(each, problem=_problem(known.get(each.engine))) for each in found]
 
     # ------------------------------------------------------------------ consistency

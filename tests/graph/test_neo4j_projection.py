@@ -390,6 +390,22 @@ def test_what_has_no_id_of_a_record_is_listed_and_removed(
     assert graph("MATCH (l:AlmaLink) WHERE l.key = 'q' RETURN l.key AS key") == []
 
 
+def test_of_two_nodes_with_the_same_id_one_is_removed(projection: Neo4jProjection, graph: GraphReader) -> None:
+    (constraint,) = (each for each in MIGRATIONS[0].statements if "project_id_unique" in each)
+    projection.apply(states(ANA, SHOP))
+    graph("DROP CONSTRAINT project_id_unique IF EXISTS")
+    try:
+        graph("CREATE (:Project {id: 'shop', name: 'another'})")
+        assert _found(projection, SHOP) == {"shop": Difference.MISSING}
+        (strange,) = [key for key in projection.held(Project, None, 10) if key != "shop"]
+        projection.apply([*states(SHOP), Change(Project, strange, None)])
+        assert is_sound(projection, ANA, SHOP)
+        assert (projection.held(Project, None, 10), projection.count(Project)) == (["shop"], 1)
+    finally:
+        projection.clear()
+        graph(constraint)
+
+
 def test_damaged_links_are_found_and_repaired(projection: Neo4jProjection, graph: GraphReader) -> None:
     records = [memory("a"), memory("b"), related("a", "resolves", "b")]
     projection.apply(states(*records))

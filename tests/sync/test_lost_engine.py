@@ -11,7 +11,7 @@ from redis import Redis
 from alma.cache.redis_patterns import RedisProjection
 from alma.model.memory import Memory
 from alma.storage.base import StorageBackend
-from alma.sync import DataSyncManager, RelayOptions
+from alma.sync import DataSyncManager, Difference, RelayOptions
 from alma.testing import builders as make
 from alma.testing.builders import EVERYWHERE
 from tests.support.valkey import RedisNode
@@ -47,6 +47,11 @@ def restarted(node: RedisNode) -> None:
     node.start()
 
 
+def emptied(node: RedisNode) -> None:
+    with Redis.from_url(node.url) as client:
+        client.flushall()
+
+
 def test_another_process_fills_it_again(manager: DataSyncManager, node: RedisNode) -> None:
     restarted(node)
     with DataSyncManager(manager.storage, [RedisProjection(node.url)]) as other:
@@ -55,9 +60,12 @@ def test_another_process_fills_it_again(manager: DataSyncManager, node: RedisNod
         require_full(other)
 
 
-def test_a_running_relay_fills_it_again_with_the_next_change(manager: DataSyncManager, node: RedisNode) -> None:
+@pytest.mark.parametrize("lose", [restarted, emptied])
+def test_a_running_relay_fills_it_again_with_the_next_change(
+    manager: DataSyncManager, node: RedisNode, lose: Callable[[RedisNode], None]
+) -> None:
     manager.start()
-    restarted(node)
+    lose(node)
     manager.storage.save(make.a_memory())
     _await(lambda: _is_full(manager))
     require_full(manager)
@@ -72,8 +80,8 @@ def test_one_record_that_is_synced_at_once_does_not_hide_the_loss(manager: DataS
 
 
 def test_an_emptied_server_is_filled_again_by_the_next_run(manager: DataSyncManager, node: RedisNode) -> None:
-    with Redis.from_url(node.url) as client:
-        client.flushall()
+    emptied(node)
+    assert {each.difference for each in manager.validate_data_integrity().issues} == {Difference.MISSING}
     manager.run()
     require_full(manager)
 

@@ -206,7 +206,7 @@ def test_an_engine_that_is_down_costs_no_attempts(lite: StorageBackend, second: 
     (status,) = manager.status()
     assert (status.state, status.pending) == ("degraded", 1)
     assert [(mark.attempts, mark.parked, mark.leased_until) for mark in lite.pending("second")] == [(0, False, None)]
-    assert manager.validate_data_integrity().engines[0].problem == ran.problem
+    assert str(second.path) in str(manager.validate_data_integrity().engines[0].problem)
     away.rename(second.path.parent)
     assert manager.run()[0].applied == 1
     require_equal(lite, second)

@@ -219,7 +219,12 @@ def test_every_difference_is_found_and_repaired(
     extra = {"memory_id": "passage", "part": 7}
     client.upsert(collection, [m.PointStruct(id=7, vector=NORTH, payload=extra)])
     client.upsert(collection, [m.PointStruct(id=8, vector=NORTH, payload={"memory_id": "orphan"})])
-    unnamed = [(9, {}), (str(uuid4()), {}), (str(uuid4()), {"memory_id": ["sound"]}), (str(uuid4()), {"memory_id": 5})]
+    unnamed: list[tuple[Any, dict[str, Any]]] = [
+        (9, {}),
+        (str(uuid4()), {}),
+        (str(uuid4()), {"memory_id": ["sound"]}),
+        (str(uuid4()), {"memory_id": 5}),
+    ]
     client.upsert(collection, [m.PointStruct(id=key, vector=NORTH, payload=each) for key, each in unnamed])
     report = sync.validate_data_integrity()
     found = {issue.record_id: issue.difference for issue in report.issues}

@@ -87,8 +87,9 @@ class RedisProjection(Projection):
         self._shapes = json.dumps(
             {each.template: (*shape, self._milliseconds(each)) for each, shape in _SHAPES.items()}
         )
-        # The run of the server when it was asked what it lost.
+        # The run of the server when it was asked what it lost, and whether it was filled then.
         self._run: bytes | None = None
+        self._is_filled = False
 
     def ping(self) -> None:
         """Raise `StorageError` unless the server answers and takes writes; a full one is waited for."""
@@ -103,11 +104,8 @@ class RedisProjection(Projection):
         with self._talking() as client:
             self._require_writable(client)
             self._run = _run_of(client)
-            if client.get(self._own("filled", "by")) != self._run:
-                return True
-            books = _answers(client, [("TYPE", self._book(cls)) for cls in self.kinds])
-            ids = _answers(client, [("TYPE", self._ids(cls)) for cls in self.kinds])
-            return not {*books} <= {b"none", b"hash"} or not {*ids} <= {b"none", b"zset"}
+            self._is_filled = client.get(self._own("filled", "by")) == self._run and self._has_entries(client)
+            return not self._is_filled
 
     def prepare(self) -> None:
         """Nothing to create."""
@@ -143,8 +141,11 @@ class RedisProjection(Projection):
         with self._talking() as client:
             run = _run_of(client)
             ours = (key for key in client.scan_iter(self._keys.glob, count=1000) if key.startswith(self._own()))
-            unlink(client, [*keys_of(client, self._keys, *projected), *ours])
-            client.set(self._own("filled", "by"), run)
+            filled = self._own("filled", "by")
+            # Without it, the relays of other processes would believe that the server was emptied.
+            unlink(client, [key for key in (*keys_of(client, self._keys, *projected), *ours) if key != filled])
+            client.set(filled, run)
+            self._is_filled = True
 
     def close(self) -> None:
         self._client.close()
@@ -153,8 +154,15 @@ class RedisProjection(Projection):
         client.set(self._own("ping"), "", px=1)
 
     def _require_same_run(self, client: Redis) -> None:
-        if self._run not in (None, _run_of(client)):
-            raise StorageError("the Redis server was restarted: what it lost is filled again")
+        is_emptied = self._is_filled and not client.exists(self._own("filled", "by"))
+        if is_emptied or self._run not in (None, _run_of(client)):
+            raise StorageError("the Redis server was restarted or emptied: what it lost is filled again")
+
+    def _has_entries(self, client: Redis) -> bool:
+        """Whether entries are what they were written as."""
+        books = _answers(client, [("TYPE", self._book(cls)) for cls in self.kinds])
+        ids = _answers(client, [("TYPE", self._ids(cls)) for cls in self.kinds])
+        return {*books} <= {b"none", b"hash"} and {*ids} <= {b"none", b"zset"}
 
     # ------------------------------------------------------------------ keys of the projection's own
 

@@ -51,7 +51,7 @@ _SHARED: Mapping[type[Record], tuple[Pattern, ...]] = {
     User: (USER_PREFERENCES,),
     Setting: (LAYER_CONFIG,),
 }
-_OWNER = {pattern: cls for cls, patterns in reversed(_SHARED.items()) for pattern in patterns}
+_OWNER = {pattern: cls for cls, patterns in reversed(list(_SHARED.items())) for pattern in patterns}
 _KINDS = frozenset(cls.spec.kind for cls in PROJECTED)
 _AT_ONCE = 1000
 

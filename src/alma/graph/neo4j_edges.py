@@ -6,7 +6,7 @@ which records arrive does not matter: what changes says which owners are affecte
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -109,8 +109,11 @@ class Graph:
     # ------------------------------------------------------------------ nodes
 
     def nodes(self, label: str, ids: Iterable[str], key: str = "id") -> Nodes:
+        """The properties of the nodes by their ids; an id that two nodes have counts as missing."""
         rows = self.run(f"MATCH (n:{label}) WHERE n.{key} IN $ids RETURN properties(n) AS node", ids=list(ids))
-        return {row["node"]["id"]: native(row["node"]) for row in rows}
+        named = [native(row["node"]) for row in rows if isinstance(row["node"].get("id"), str)]
+        number = Counter(node["id"] for node in named)
+        return {node["id"]: node for node in named if number[node["id"]] == 1}
 
     def put(self, label: str, rows: Sequence[Row], key: str = "id") -> None:
         if rows:
@@ -126,11 +129,11 @@ class Graph:
             query = "MATCH (l:AlmaLink) WHERE l.owner IN $owners AND NOT coalesce(l.key, '') IN $but DETACH DELETE l"
             self.run(query, owners=of, but=list(but))
 
-    def remove_element(self, label: str, key: str) -> set[str]:
-        """Remove a node that has no id of its own; returns the memories beside it."""
+    def remove_element(self, key: str) -> set[str]:
+        """Remove a node that no record explains, by its `ELEMENT_ID`; returns the memories beside it."""
         if not key.startswith(_ELEMENT):
             return set()
-        match = f"MATCH (n:{label}) WHERE elementId(n) = $element"
+        match = "MATCH (n) WHERE elementId(n) = $element"
         element = key.removeprefix(_ELEMENT)
         beside = self.ids(f"{match} MATCH (n)--(m:Memory) WHERE m.id STARTS WITH '' RETURN m.id AS id", element=element)
         self.run(f"{match} DETACH DELETE n", element=element)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from heapq import merge
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -42,7 +43,28 @@ _PLACES = {
     USER: (),
 }
 _LINKED: tuple[type[Record], ...] = (ProjectPattern, MemoryRelationship)
-_IS_OWNED = " OR ".join(f"n.owner STARTS WITH '{owner_of(cls, '')}'" for cls in _LINKED)
+_STRAY = f"RETURN {ELEMENT_ID} AS id"
+_UNNAMED = f"MATCH (n:{{}}) WHERE NOT coalesce(n.id STARTS WITH '', false) {_STRAY}"
+_REPEATED = (
+    f"MATCH (n:{{}}) WHERE n.id STARTS WITH '' WITH n.id AS key, collect({ELEMENT_ID}) AS same WHERE size(same) > 1 "
+    "UNWIND same[1..] AS id RETURN id"
+)
+_PATTERNS, _RELATIONSHIPS = (owner_of(cls, "") for cls in _LINKED)
+_STRAYS: Mapping[type[Record], tuple[str, ...]] = {
+    **{cls: (_UNNAMED.format(label), _REPEATED.format(label)) for cls, label in LABELS.items() if label != PATTERN},
+    ProjectPattern: (
+        _UNNAMED.format(PATTERN),
+        _REPEATED.format(PATTERN),
+        f"MATCH (n:AlmaLink) WHERE n.owner STARTS WITH '{_PATTERNS}' "
+        f"WITH n, substring(n.owner, {len(_PATTERNS)}) AS key "
+        f"OPTIONAL MATCH (p:Pattern) WHERE p.id = key WITH n, p WHERE p IS NULL {_STRAY}",
+    ),
+    MemoryRelationship: (
+        f"MATCH (n:AlmaLink) WHERE NOT coalesce(n.owner STARTS WITH '{_PATTERNS}' "
+        f"OR n.owner STARTS WITH '{_RELATIONSHIPS}', false) {_STRAY}",
+    ),
+}
+"""What no record explains: nodes without an id or with that of another, links without an owner or its node."""
 Affected = Mapping[str, set[str]]
 
 
@@ -66,6 +88,8 @@ class Neo4jProjection(Projection):
         self._server = GraphServer(uri, username, password, database, timeout_seconds)
         self._writing = Lock()
         self._is_prepared = False
+        # What no record explains, listed when the first page of a kind is read.
+        self._strays: dict[type[Record], list[str]] = {}
 
     def ping(self) -> None:
         with _as_storage_error():
@@ -93,14 +117,28 @@ class Neo4jProjection(Projection):
         return self._read(lambda tx: list(_mismatches(Graph(tx), expected)))
 
     def held(self, cls: type[Record], after: str | None, limit: int) -> list[str]:
-        match, given = _listing(cls)
-        query = f"{match} WITH id WHERE id > $after RETURN DISTINCT id ORDER BY id LIMIT {int(limit)}"
-        return [row["id"] for row in self._read(lambda tx: Graph(tx).run(query, **given, after=after or ""))]
+        if after is None or cls not in self._strays:
+            self._strays[cls] = self._listed_strays(cls)
+        match, prefix = _named(cls)
+        query = f"{match} RETURN id ORDER BY id LIMIT {int(limit)}"
+        rows = self._read(lambda tx: Graph(tx).run(query, prefix=prefix, after=prefix + (after or "")))
+        named = [row["id"].removeprefix(prefix) for row in rows]
+        end = named[-1] if len(named) == limit else None
+        strays = [key for key in self._strays[cls] if key > (after or "") and (end is None or key < end)]
+        if strays:
+            # What was listed may be deleted by now.
+            strays = sorted({*strays}.intersection(self._listed_strays(cls)))
+        return list(merge(named, strays))[:limit]
 
     def count(self, cls: type[Record]) -> int:
-        match, given = _listing(cls)
-        query = f"{match} RETURN count(DISTINCT id) AS number"
-        return int(self._read(lambda tx: Graph(tx).run(query, **given))[0]["number"])
+        match, prefix = _named(cls)
+        query = f"{match} RETURN count(id) AS number"
+        rows = self._read(lambda tx: Graph(tx).run(query, prefix=prefix, after=prefix))
+        return int(rows[0]["number"]) + len(self._listed_strays(cls))
+
+    def _listed_strays(self, cls: type[Record]) -> list[str]:
+        """The nodes that have no id of a record of their own, by an id of the server's."""
+        return self._read(lambda tx: sorted(key for query in _STRAYS[cls] for key in Graph(tx).ids(query)))
 
     def clear(self) -> None:
         for label in (*LABELS.values(), LINK):
@@ -117,14 +155,12 @@ class Neo4jProjection(Projection):
             return self._server.read(work)
 
 
-def _listing(cls: type[Record]) -> tuple[str, dict[str, str]]:
-    """The query for the ids of a kind; what has no id of its own gets one of the server's."""
-    nodes = f"MATCH (n:{LABELS.get(cls)}) RETURN CASE WHEN n.id STARTS WITH '' THEN n.id ELSE {ELEMENT_ID} END AS id"
-    links = "MATCH (n:AlmaLink) WHERE n.owner STARTS WITH $owner RETURN substring(n.owner, size($owner)) AS id"
-    others = f"MATCH (n:AlmaLink) WHERE NOT coalesce({_IS_OWNED}, false) RETURN {ELEMENT_ID} AS id"
-    parts = [nodes] if cls in LABELS else [others]
-    parts += [links] if cls in _LINKED else []
-    return f"CALL {{ {' UNION '.join(parts)} }}", {"owner": owner_of(cls, "")}
+def _named(cls: type[Record]) -> tuple[str, str]:
+    """The query for the ids of the records that have nodes or links, and what stands before them."""
+    if cls in LABELS:
+        return f"MATCH (n:{LABELS[cls]}) WHERE n.id > $after WITH DISTINCT n.id AS id", ""
+    match = "MATCH (n:AlmaLink) WHERE n.owner STARTS WITH $prefix AND n.owner > $after WITH DISTINCT n.owner AS id"
+    return match, owner_of(cls, "")
 
 
 @contextmanager
@@ -151,7 +187,7 @@ def _apply(graph: Graph, changes: Sequence[Change]) -> None:
     }
     affected: defaultdict[str, set[str]] = defaultdict(set)
     for each in changes:
-        _add(affected, {MEMORY: graph.remove_element(LABELS.get(each.cls, LINK), each.record_id)})
+        _add(affected, {MEMORY: graph.remove_element(each.record_id)})
     for label in before:
         affected[label] |= wanted[label].keys()
     _add(affected, _around(graph, shifted))

@@ -27,12 +27,15 @@ OnPage = Callable[[int], object]
 def verify_engine(storage: StorageBackend, projection: Projection, on_page: OnPage = lambda _: None) -> EngineReport:
     """Compare every entry of an engine with the store: counts, ids and contents."""
     try:
-        projection.ping()
         with storage.snapshot() as tx:
             if projection.name not in tx.projections():
                 return EngineReport(projection.name, problem="it was never filled: run  alma sync run")
             is_rebuilding = rebuild_of(tx, projection.name) is not None
-        return _Verification(storage, projection, on_page).report(is_rebuilding)
+        report = _Verification(storage, projection, on_page).report(is_rebuilding)
+        if report.is_consistent:
+            # It may have lost what no entry shows.
+            projection.ping()
+        return report
     except StorageError as exc:
         return EngineReport(projection.name, problem=str(exc))
 

@@ -103,6 +103,8 @@ def test_repair_leaves_what_the_engine_does_not_take(lite: StorageBackend, secon
     away.rename(second.path.parent)
     with pytest.raises(ValidationError, match="must be one of the configured engines: second"):
         manager.repair_inconsistencies([ConsistencyIssue("third", "memory", "x", Difference.STALE)])
+    with pytest.raises(ValidationError, match="must be issues, as validate_data_integrity reports them"):
+        manager.repair_inconsistencies("x")  # type: ignore[arg-type]
 
 
 def test_one_record_is_brought_to_the_engines_at_once(storage: StorageBackend, second: SecondStore) -> None:

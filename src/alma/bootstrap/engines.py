@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -73,14 +73,16 @@ def open_projections(settings: Settings, storage: StorageBackend, embedder: Embe
 
 def _created(name: str, target: str, options: Mapping[str, Any]) -> Projection:
     module, _, cls = target.partition(":")
-    made: Projection = construct(getattr(_imported(name, module), cls), f"the {name} projection", options)
+    with required_by(name):
+        made: Projection = construct(getattr(import_module(module), cls), f"the {name} projection", options)
     return made
 
 
-def _imported(name: str, module: str) -> Any:
-    """The module of an engine, or an error that names the server and the extra."""
+@contextmanager
+def required_by(name: str) -> Iterator[None]:
+    """An error about a missing package names the server that needs it, and the extra."""
     try:
-        return import_module(module)
+        yield
     except MissingDependencyError as exc:
         raise ConfigurationError(f"the {name} server is configured, but {exc}; or leave {name} out") from exc
 
@@ -92,7 +94,8 @@ def vector_index_of(settings: Settings, storage: StorageBackend, embedder: Embed
     if settings.qdrant is None:
         raise ConfigurationError("vectors is qdrant, but qdrant.url is missing; add it")
     options = settings.qdrant.model_dump(exclude_none=True, exclude={"replication_factor"})
-    cls = _imported("qdrant", "alma.vectors.qdrant").QdrantIndex
+    with required_by("qdrant"):
+        cls = import_module("alma.vectors.qdrant").QdrantIndex
     made: VectorIndex = construct(cls, "the qdrant index", {"storage": storage, **options})
     return made
 
@@ -107,5 +110,6 @@ def memory_graph_of(settings: Settings) -> MemoryGraph | None:
     # A reader does not wait for as long as the relay does.
     options["timeout_seconds"] = min(options["timeout_seconds"], _READ_SECONDS)
     cls = import_module("alma.graph.neo4j_walks").Neo4jWalks
-    made: MemoryGraph = construct(cls, "the neo4j graph", options)
+    with required_by("neo4j"):
+        made: MemoryGraph = construct(cls, "the neo4j graph", options)
     return made

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
-from typing import Any
-
-from redis import Redis
+from typing import TYPE_CHECKING, Any
 
 from alma import clock
 from alma.cache.base import Activity, Searched
@@ -23,6 +21,9 @@ from alma.cache.keys import (
 from alma.cache.redis_server import RedisServer
 from alma.model.memory import Layer, Memory
 from alma.storage.document import timestamp_text
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 _MOST_SEARCHES = 100
 _MOST_POPULAR = 1_000

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-
-from redis import Redis
+from typing import TYPE_CHECKING
 
 from alma.cache.keys import EMBEDDING, EMBEDDING_BATCH, hashed
 from alma.cache.redis_server import RedisServer
 from alma.embeddings.base import EmbedderAround, EmbeddingProvider, Passage
 from alma.errors import ValidationError
 from alma.model.vector import Vector
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 # So many are read or written at once that the server answers within its timeout.
 _AT_ONCE = 50

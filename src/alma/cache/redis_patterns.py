@@ -7,11 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources import files
 from itertools import chain, islice
-from typing import Any, ClassVar
-
-from redis import Redis
-from redis.commands.core import Script
-from redis.exceptions import RedisError
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from alma import clock
 from alma.cache.keys import (
@@ -33,12 +29,16 @@ from alma.cache.keys import (
     escaped,
 )
 from alma.cache.redis_entries import PROJECTED, Document, Entry, entry_of
-from alma.cache.redis_server import SERVER_ERRORS, connected, keys_of, unlink
+from alma.cache.redis_server import SERVER_ERRORS, RedisError, connected, keys_of, unlink
 from alma.cache.redis_strays import OWN_DOCUMENT, parts_of
 from alma.errors import StorageError
 from alma.model.record import Record
 from alma.model.secret import Secret
 from alma.sync.projection import Change, Difference, Mismatch, Projection
+
+if TYPE_CHECKING:
+    from redis import Redis
+    from redis.commands.core import Script
 
 _SHAPES: Mapping[Pattern, tuple[str, int]] = {
     USER_RECENT: ("list", 100),

@@ -16,7 +16,8 @@ from alma.model.secret import Secret
 try:
     from redis import Redis
     from redis.backoff import NoBackoff
-    from redis.exceptions import OutOfMemoryError, RedisError
+    from redis.exceptions import OutOfMemoryError
+    from redis.exceptions import RedisError as RedisError
     from redis.retry import Retry
 except ImportError as exc:
     raise MissingDependencyError("redis", "redis") from exc

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
-
-from redis import Redis
 
 from alma.cache.keys import (
     ACTIVE_SESSION,
@@ -32,6 +30,9 @@ from alma.model.learning import UserPreference
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.record import Record
 from alma.model.workspace import Project, Session, SessionMemory, User
+
+if TYPE_CHECKING:
+    from redis import Redis
 
 OWN_DOCUMENT: Mapping[type[Record], Pattern] = {
     Memory: MEMORY,

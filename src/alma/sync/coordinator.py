@@ -83,6 +83,9 @@ class TransactionCoordinator:
 
     def save(self, transaction_id: str, *records: Record) -> None:
         """Add that these records are saved; the step returns their ids."""
+        for record in records:
+            if not isinstance(record, Record):
+                raise ValidationError("transactions", "records", record, "must be records, as alma.Memory")
 
         def write(tx: Transaction) -> list[str]:
             tx.save(*records)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from alma import clock
 from alma.closeable import Closeable
 from alma.errors import ConfigurationError, StorageError, ValidationError
+from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.storage.base import Backlog, Mark, StorageBackend, Transaction, checked_storage
 from alma.storage.document import timestamp_of, timestamp_text
@@ -214,8 +215,12 @@ class DataSyncManager(Closeable):
 
     def repair_inconsistencies(self, issues: Iterable[ConsistencyIssue]) -> RepairResult:
         """Bring the current state of these records to their engines, and verify them again."""
-        given = sorted(issues, key=attrgetter("engine", "kind", "record_id"))
-        results = [self._repair(name, list(found)) for name, found in groupby(given, attrgetter("engine"))]
+        found = list(issues)
+        for each in found:
+            if not isinstance(each, ConsistencyIssue):
+                raise ValidationError("sync", "issues", each, "must be issues, as validate_data_integrity reports them")
+        given = sorted(found, key=attrgetter("engine", "kind", "record_id"))
+        results = [self._repair(name, list(some)) for name, some in groupby(given, attrgetter("engine"))]
         return RepairResult(
             tuple(issue for result in results for issue in result.repaired),
             tuple(issue for result in results for issue in result.remaining),
@@ -262,7 +267,7 @@ class DataSyncManager(Closeable):
             return next((cls for cls in self._kinds() if tx.get(cls, record_id, EVERYWHERE) is not None), None)
 
     def _kinds(self) -> list[type[Record]]:
-        return list(dict.fromkeys(cls for each in self.projections for cls in each.kinds))
+        return list(dict.fromkeys((Memory, *(cls for each in self.projections for cls in each.kinds))))
 
     def _sync(self, projection: Projection, kinds: Sequence[type[Record]], record_id: str) -> EngineSync:
         names = [(cls.spec.kind, record_id) for cls in kinds]

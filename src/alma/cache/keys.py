@@ -168,7 +168,7 @@ GIT_STATUS = Pattern(
     "string",
     "branch, commit, remote and dirty as JSON",
     _PUBLISHED,
-    "get_context in a repository",
+    "get_context with a directory",
 )
 USER_PREFERENCES = Pattern(
     "user:{user_id}:preferences",

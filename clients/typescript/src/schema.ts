@@ -910,6 +910,8 @@ export interface FoundIssue {
   engine: string;
   kind: string;
   record_id: string;
+  difference?: Difference;
+  details?: string;
 }
 
 export interface FromText {
@@ -3152,7 +3154,7 @@ export interface SyncRan {
 }
 
 export interface SyncRepaired {
-  /** Whether no issue remains. */
+  /** Whether every engine could be repaired, and no issue remains. */
   success: boolean;
   repaired: number;
   remaining: Array<Issue>;

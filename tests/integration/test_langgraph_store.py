@@ -167,6 +167,14 @@ def test_searches_come_in_pages_latest_first(on_each_database: ALMA) -> None:
     assert [item.key for item in store.search(("notes",), filter={"even": True}, limit=2, offset=1)] == ["n4", "n2"]
 
 
+def test_a_filter_may_name_a_path(alma: ALMA) -> None:
+    store = ALMAStore(alma)
+    store.put(("docs",), "nested", {"user": {"access-level": "public"}, "a.b": 1})
+    store.put(("docs",), "other", {"user": "public", "a": {"b": 2}})
+    for condition, key in (({"user.access-level": "public"}, "nested"), ({"a.b": 1}, "nested"), ({"a.b": 2}, "other")):
+        assert [item.key for item in store.search(("docs",), filter=condition)] == [key]
+
+
 def test_a_query_finds_by_meaning_and_pages_do_not_repeat(on_each_database: ALMA) -> None:
     store = ALMAStore(on_each_database)
     texts = ["the dog barks at night", "pizza with anchovies", "a red car in the street"]

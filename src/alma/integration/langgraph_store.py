@@ -192,12 +192,20 @@ def _known_to_the_store(conditions: Mapping[str, Any]) -> Iterator[Predicate]:
         is_text = isinstance(wanted, str) and wanted == plain(wanted)
         # In Python 0 and 1 equal False and True, in the store they do not.
         is_number = isinstance(wanted, int | float) and wanted not in (0, 1) and abs(wanted) < _LARGEST
-        if is_text or is_number:
+        if (is_text or is_number) and "." not in name:
             yield having(name, wanted)
 
 
 def _fulfils(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    return all(_matches(value.get(name), wanted) for name, wanted in conditions.items())
+    return all(_matches(_under(value, name), wanted) for name, wanted in conditions.items())
+
+
+def _under(value: Any, name: str) -> Any:
+    """What is under a key, or else under a path of keys with dots."""
+    if not isinstance(value, Mapping):
+        return None
+    first, _, rest = name.partition(".")
+    return _under(value.get(first), rest) if rest and name not in value else value.get(name)
 
 
 def _matches(value: Any, wanted: Any) -> bool:

@@ -500,7 +500,7 @@ class ALMA(GeneralMemories, Closeable):
         # A session keeps what it was shown, so nothing can be withheld from it later.
         found = self.benefit.drawn(found, task, agent, self.project_id, known=known)
         if not retrieved and agent not in self.scopes:
-            found = replace(found, hint=self._agents.hint(agent, self.project_id))
+            found = replace(found, hint=self.agent_hint(agent))
         self.ingest.served(found, agent, self.scope(agent))
         if key is not None:
             found = shown_in(self.storage, key, found, standing, max_tokens)
@@ -551,7 +551,9 @@ class ALMA(GeneralMemories, Closeable):
         one of `among` gets its turn.
         """
         scope = self._readable(agent)
-        return self.learning.recommender.recommend(checked_task(task), scope, among, explore=explore)
+        found = self.learning.recommender.recommend(checked_task(task), scope, among, explore=explore)
+        hint = "" if found.strategy is not None or found.ranked else self.agent_hint(agent)
+        return replace(found, reason=hint) if hint else found
 
     def assess(self, task: str, agent: str, strategies: Sequence[str]) -> Sequence[Assessed]:
         """The expected success of each of these strategies at a task, in the given order, with the evidence."""
@@ -758,6 +760,14 @@ class ALMA(GeneralMemories, Closeable):
     def get_stats(self, agent: str | None = None) -> dict[str, Any]:
         """The number of memories of each kind, of one agent or of all."""
         return self.storage.get_stats(self.project_id, None if agent is None else self._agent(agent))
+
+    def agent_named(self, name: str) -> str:
+        """The agent's name in the spelling of the configuration, else that of its stored memories."""
+        return self._agent(name)
+
+    def agent_hint(self, name: str) -> str:
+        """For an agent without scope and memories: a sentence with the known agent probably meant; otherwise empty."""
+        return "" if self._agent(name) in self.scopes else self._agents.hint(name, self.project_id)
 
     def scope(self, agent: str | None = None) -> Scope:
         """The part of the store that belongs to this project, or to one of its agents."""

@@ -73,5 +73,7 @@ def test_a_name_that_is_nearly_right_is_hinted_at(alma: ALMA) -> None:
     alma.learn("helena", "Pack the parcel", "success", "weigh it first")
     assert alma.retrieve("Pack the parcel", "helna").hint == "helna has no memories yet; did you mean helena?"
     assert alma.retrieve("Pack the parcel", "victor").hint == ""
+    assert alma.recommend("Pack the parcel", "helna").reason == "helna has no memories yet; did you mean helena?"
+    assert alma.recommend("Pack the parcel", "victor").reason == "nothing was tried yet"
     assert alma.retrieve("How do I bake a cake?", "helena").hint == ""
     assert alma.for_project("garage").retrieve("Pack the parcel", "helna").hint == ""

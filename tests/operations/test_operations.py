@@ -183,6 +183,28 @@ def test_an_update_can_insist_on_a_version(memory: ALMA) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("stats", {}),
+        ("forget", {"dry_run": True}),
+        ("list_learned", {"kind": "outcome"}),
+        ("learning_curve", {}),
+        ("recommend", {"task": "Bake"}),
+        ("assess_strategies", {"strategies": ["knead"], "context": "Bake"}),
+    ],
+)
+def test_an_agent_is_found_in_any_case_and_a_slip_is_pointed_out(
+    memory: ALMA, name: str, arguments: dict[str, Any]
+) -> None:
+    memory.learn("Baker", "Bake a cake", "success", "knead")
+    told = to_json(operation_named(name).perform(Caller(memory), {"agent": "bakre", **arguments}))
+    assert told["hint"] == "bakre has no memories yet; did you mean Baker?"
+    meant = to_json(operation_named(name).perform(Caller(memory), {"agent": "BAKER", **arguments}))
+    assert not meant.get("hint")
+    assert str(meant) != str(told)
+
+
 def test_a_limited_key_is_not_told_how_many_preferences_others_have(memory: ALMA) -> None:
     memory.add_user_preference("eve", "style", "tabs, not spaces")
 

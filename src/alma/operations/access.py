@@ -160,8 +160,11 @@ class Caller:
         return session_id
 
     def project_scope(self, project_id: str | None = None, agent: str | None = None) -> Scope:
-        """The scope of what agents share in a project."""
-        return Scope(project_id=self.memory(project_id).project_id, agent=self.any_agent(agent))
+        """The scope of what agents share in a project; the agent is found in any case, unless the key names one."""
+        memory, named = self.memory(project_id), self.any_agent(agent)
+        if named is not None and self.grant.agent is None:
+            named = memory.agent_named(named)
+        return Scope(project_id=memory.project_id, agent=named)
 
     def by(self, *, user_id: str | None = None, agent: str | None = None, session_id: str | None = None) -> Attribution:
         """The attribution of changes made by the caller."""

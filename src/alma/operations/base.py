@@ -67,6 +67,12 @@ class Output(BaseModel):
         return cls.model_validate(result, from_attributes=True)
 
 
+class Hinted(Output):
+    """An output about an agent; `Operation.perform` fills in the hint."""
+
+    hint: str = Field(default="", description="For an agent without memories: the known agent that was probably meant.")
+
+
 class Face(StrEnum):
     """An interface through which ALMA is used."""
 
@@ -113,9 +119,9 @@ class Operation(Generic[In, Out]):
             caller.require(self.right)
             given = arguments if isinstance(arguments, self.input) else self.parsed(arguments)
             if self.read_only:
-                return self.run(caller, given)
+                return _hinted(caller, given, self.run(caller, given))
             with request_context(caller.by(), _audit_request(arguments)):
-                return self.run(caller, given)
+                return _hinted(caller, given, self.run(caller, given))
         except ALMAError as exc:
             if not self.read_only or isinstance(exc, PermissionDeniedError):
                 self._record(caller, arguments, exc)
@@ -174,6 +180,14 @@ class Operation(Generic[In, Out]):
             known = f"; there are {', '.join(self.input.model_fields)}" if len(mistake["loc"]) == 1 else ""
             return ValidationError(self.name, where, mistake["input"], f"is not a known argument{known}")
         return ValidationError(self.name, where, mistake["input"], _reason(mistake["msg"]))
+
+
+def _hinted(caller: Caller, given: Input, result: Out) -> Out:
+    agent = getattr(given, "agent", None)
+    if not isinstance(result, Hinted) or not isinstance(given, InProject) or agent is None or result.hint:
+        return result
+    hint = caller.memory(given.project_id).agent_hint(agent)
+    return result.model_copy(update={"hint": hint}) if hint else result
 
 
 def operation(

@@ -22,6 +22,7 @@ from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
 from alma.operations.base import (
     ASKING_USER,
+    Hinted,
     InProject,
     Input,
     Limit,
@@ -218,7 +219,7 @@ class Reason(LearnedId):
     reason: Prose = Field("", description="Why it is forgotten; kept in the archive.")
 
 
-class Forgotten(Output):
+class Forgotten(Hinted):
     forgotten: int = Field(description="The number of memories archived, or that would be with dry_run.")
     dry_run: bool = False
     items: Sequence[Pruned] | None = None

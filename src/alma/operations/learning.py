@@ -16,7 +16,7 @@ from alma.model.query import EVERYTHING, Cursor, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
+from alma.operations.base import Hinted, InProject, Input, Limit, Name, Operation, Output, Prose, Text, operation
 from alma.operations.retrieving import briefly
 from alma.storage.base import StorageBackend
 
@@ -159,7 +159,7 @@ class Recommend(InProject):
     )
 
 
-class Recommended(Output):
+class Recommended(Hinted):
     strategy: str | None = Field(
         None, description="The recommended strategy; absent if nothing was tried on a similar task."
     )
@@ -191,7 +191,7 @@ class Signal(Output):
     assessed: Assessed
 
 
-class Signals(Output):
+class Signals(Hinted):
     signals: Sequence[Signal]
 
 
@@ -294,7 +294,7 @@ class ListLearned(InProject):
     )
 
 
-class LearnedPage(Output):
+class LearnedPage(Hinted):
     heuristics: Sequence[Heuristic] | None = None
     outcomes: Sequence[Outcome] | None = None
     domain_knowledge: Sequence[DomainKnowledge] | None = None

@@ -16,7 +16,7 @@ from alma.learning.lessons import RELATED
 from alma.model.learning import Belief, Heuristic, Outcome, belief_in
 from alma.model.query import And, Compare, Order
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Name, Operation, Output, operation
+from alma.operations.base import Hinted, InProject, Name, Operation, Output, operation
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 _MOST_POINTS = 200
@@ -113,7 +113,7 @@ class AgentCurve(Output):
     points: Sequence[Point] = Field(description="For each part of the range in which there were outcomes.")
 
 
-class Curves(Output):
+class Curves(Hinted):
     overall: AgentCurve
     agents: Sequence[AgentCurve] = Field(description="The agents with the most outcomes.")
 

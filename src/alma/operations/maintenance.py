@@ -20,7 +20,7 @@ from alma.model.memory import Layer, Memory
 from alma.model.query import And, Compare
 from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
-from alma.operations.base import InProject, Input, Name, Operation, Output, Share, operation
+from alma.operations.base import Hinted, InProject, Input, Name, Operation, Output, Share, operation
 from alma.operations.engines import UNWELL, EngineState, states_of
 from alma.operations.memories import MemoryId, MemoryKept, RestoreMemory
 from alma.sync.reembed import reembed
@@ -30,7 +30,7 @@ class StatsOf(InProject):
     agent: Name | None = None
 
 
-class Stats(Output):
+class Stats(Hinted):
     project_id: str
     agent: str | None = None
     counts: Mapping[str, Any]

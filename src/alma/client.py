@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 from alma.aio import awaited
+from alma.client_calls import Calls, Made
 from alma.clock import new_id
 from alma.closeable import Closeable
 from alma.errors import (
@@ -30,12 +31,6 @@ from alma.errors import (
 from alma.events.emitter import MemoryEvent
 from alma.model.fields import JsonObject
 from alma.operations import operation_named
-from alma.operations.base import Output
-from alma.operations.learning import KnowledgeKept, LearnedFrom, PreferenceKept, Recommended
-from alma.operations.maintenance import Stats
-from alma.operations.memories import Context, Hits, MemoryKept, MemoryPage
-from alma.operations.retrieving import Retrieved
-from alma.operations.sessions import SessionOpen
 from alma.retry import Failure, retry, retry_after_seconds
 
 try:
@@ -179,10 +174,7 @@ def _error(code: str, message: str, details: Mapping[str, Any]) -> ALMAError:
     return made
 
 
-Made = TypeVar("Made", bound=Output)
-
-
-class Client(Closeable):
+class Client(Calls, Closeable):
     """A client of the REST service.
 
     Network errors and a busy service are retried with backoff; an idempotency key makes sure that a write is
@@ -220,79 +212,7 @@ class Client(Closeable):
         once = not operation_named(name).read_only
         return self._transport.send("POST", f"/v1/operations/{quote(name)}", said, once=once)
 
-    # ------------------------------------------------------------------ before and after a task
-
-    def retrieve(
-        self, task: str, agent: str, user_id: str | None = None, top_k: int | None = None, **further: Any
-    ) -> Retrieved:
-        """Retrieve the memories worth knowing for this task; `prompt` is the text for a language model."""
-        given = {"task": task, "agent": agent, "user_id": user_id, "top_k": top_k, **further}
-        return self._call("retrieve", Retrieved, given)
-
-    def learn(self, agent: str, task: str, outcome: str | bool, strategy_used: str, **further: Any) -> LearnedFrom:
-        """Record the outcome of a task."""
-        given = {"agent": agent, "task": task, "outcome": outcome, "strategy_used": strategy_used, **further}
-        return self._call("learn", LearnedFrom, given)
-
-    def recommend(self, task: str, agent: str, among: Sequence[str] | None = None, **further: Any) -> Recommended:
-        """Recommend a strategy for a task, with the evidence."""
-        given = {"task": task, "agent": agent, "among": among, **further}
-        return self._call("recommend", Recommended, given)
-
-    def add_preference(self, user_id: str, category: str, preference: str, **further: Any) -> PreferenceKept:
-        """Store how a user wants things done."""
-        given = {"user_id": user_id, "category": category, "preference": preference, **further}
-        return self._call("add_preference", PreferenceKept, given)
-
-    def add_knowledge(self, agent: str, domain: str, fact: str, **further: Any) -> KnowledgeKept:
-        """Store a fact, if the agent may learn in this domain."""
-        return self._call("add_knowledge", KnowledgeKept, {"agent": agent, "domain": domain, "fact": fact, **further})
-
-    def stats(self, agent: str | None = None, project_id: str | None = None) -> Stats:
-        """Count the memories of each kind."""
-        return self._call("stats", Stats, {"agent": agent, "project_id": project_id})
-
-    # ------------------------------------------------------------------ general memories
-
-    def remember(self, content: str | Mapping[str, Any], **further: Any) -> MemoryKept:
-        """Create a memory: a note, a decision, a solution or a part of a conversation."""
-        return self._call("create_memory", MemoryKept, {"content": content, **further})
-
-    def get(self, memory_id: str, **further: Any) -> MemoryKept:
-        """Read a memory by its id; its version can be passed to `update`."""
-        return self._call("get_memory", MemoryKept, {"memory_id": memory_id, **further})
-
-    def update(self, memory_id: str, *, expected_version: int | None = None, **changes: Any) -> MemoryKept:
-        """Change a memory; with `expected_version`, a ConflictError if it has changed since."""
-        given = {"memory_id": memory_id, "expected_version": expected_version, **changes}
-        return self._call("update_memory", MemoryKept, given)
-
-    def delete(self, memory_id: str, **further: Any) -> bool:
-        """Delete a memory, softly unless `hard=True`; returns whether there was one."""
-        return bool(self.call("delete_memory", memory_id=memory_id, **further)["deleted"])
-
-    def list(self, *, limit: int | None = None, cursor: str | None = None, **further: Any) -> MemoryPage:
-        """A page of memories; pass `next_cursor` for the next page."""
-        return self._call("list_memories", MemoryPage, {"limit": limit, "cursor": cursor, **further})
-
-    def search(self, query: str, *, limit: int | None = None, mode: str | None = None, **further: Any) -> Hits:
-        """Search memories by meaning and by words."""
-        return self._call("search_memories", Hits, {"query": query, "limit": limit, "mode": mode, **further})
-
-    def context(self, activity: str = "", **further: Any) -> Context:
-        """Collect the memories that matter for an activity, files and a branch."""
-        return self._call("get_context", Context, {"activity": activity, **further})
-
-    # ------------------------------------------------------------------ sessions and changes
-
-    def create_session(self, name: str = "", **further: Any) -> SessionOpen:
-        """Create a session, to which memories and agent states can belong."""
-        return self._call("create_session", SessionOpen, {"name": name, **further})
-
-    def end_session(self, session_id: str, summary: str | None = None, archive: bool | None = None) -> SessionOpen:
-        """End a session and store its summary."""
-        given = {"session_id": session_id, "summary": summary, "archive": archive}
-        return self._call("end_session", SessionOpen, given)
+    # ------------------------------------------------------------------ changes
 
     def events(self, project_id: str | None = None, since: str | None = None) -> Iterator[MemoryEvent]:
         """A stream of changes from now on, or since the event with this id; reconnects after a broken connection."""
@@ -332,8 +252,18 @@ def _event(said: JsonObject, event_id: str) -> MemoryEvent:
 class AsyncClient:
     """The asynchronous client: `await client.retrieve(…)`; takes the arguments of `Client`."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        self.client = Client(*arguments, **options)
+    def __init__(
+        self,
+        address: str = "http://127.0.0.1:8080",
+        key: str | None = None,
+        *,
+        timeout_seconds: float = 30.0,
+        attempts: int = 4,
+        backoff_seconds: float = 0.2,
+    ) -> None:
+        self.client = Client(
+            address, key, timeout_seconds=timeout_seconds, attempts=attempts, backoff_seconds=backoff_seconds
+        )
 
     def __getattr__(self, name: str) -> Any:
         return awaited(getattr(self.client, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import Iterator
 
@@ -10,9 +11,11 @@ import pytest
 
 from alma import ALMA
 from alma.client import AsyncClient, Client, ServiceError, ServiceUnreachable
+from alma.client_calls import Calls
 from alma.errors import ConflictError, NotFoundError, PermissionDeniedError, ValidationError
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
+from alma.operations import operation_named
 from tests.faces.rest import key_for, served
 from tests.support.http_server import Received, Reply, ScriptedServer
 
@@ -146,3 +149,20 @@ def test_a_service_that_is_not_there_is_named() -> None:
         pytest.raises(ServiceUnreachable, match=r"http://127.0.0.1:9 did not answer.*tried 2 times"),
     ):
         client.stats()
+
+
+def test_every_argument_of_an_operation_is_a_keyword_of_its_method() -> None:
+    names = {
+        "remember": "create_memory",
+        "get": "get_memory",
+        "update": "update_memory",
+        "delete": "delete_memory",
+        "list": "list_memories",
+        "search": "search_memories",
+        "context": "get_context",
+    }
+    methods = [name for name in vars(Calls) if not name.startswith("_") and name != "call"]
+    assert len(methods) > 10
+    for name in methods:
+        taken = set(inspect.signature(getattr(Client, name)).parameters) - {"self"}
+        assert taken == set(operation_named(names.get(name, name)).input.model_fields), name

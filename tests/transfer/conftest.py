@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,7 @@ def new_store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[OpenSt
     with ExitStack() as stack:
         made = 0
 
-        def open_new(kind: str, embedding_dim: int = DIMS, **options: object) -> StorageBackend:
+        def open_new(kind: str, embedding_dim: int = DIMS, **options: Any) -> StorageBackend:
             nonlocal made
             made += 1
             if kind == "postgresql":

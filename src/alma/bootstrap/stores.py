@@ -6,7 +6,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from alma.paths import expand_home
 if TYPE_CHECKING:
     from alma.embeddings.base import EmbeddingProvider
     from alma.memory.updates import Screen
+    from alma.model.secret import Secret
     from alma.storage.base import StorageBackend
     from alma.storage.migrations.base import Migrator
     from alma.storage.postgres.partitions import Partition
@@ -39,12 +40,41 @@ _FORMS = (
 )
 
 
-def open_storage(store: str | os.PathLike[str], embedding_dim: int = 384, **options: Any) -> StorageBackend:
+def open_storage(
+    store: str | os.PathLike[str],
+    embedding_dim: int = 384,
+    *,
+    embedding_model: str | None = None,
+    durability: str | None = None,
+    pool_size: int | None = None,
+    schema: str | None = None,
+    vector_index_above: int | None = None,
+    read_url: str | None = None,
+    key: str | Secret | None = None,
+    create_if_not_exists: bool | None = None,
+    lease_seconds: float | None = None,
+    client_options: Mapping[str, Any] | None = None,
+) -> StorageBackend:
     """Open a store by path or URL: an SQLite file, `file://` a directory of JSON, `postgresql://` a database,
     `azure://` a database of Azure Cosmos DB.
 
-    `memory://` is a new store in memory, which lasts as long as the object.
+    `memory://` is a new store in memory, which lasts as long as the object. `durability` is for SQLite; `pool_size`,
+    `schema`, `vector_index_above` and `read_url` for PostgreSQL; `key`, `create_if_not_exists`, `lease_seconds` and
+    `client_options` for Cosmos DB.
     """
+    given = {
+        "embedding_model": embedding_model,
+        "durability": durability,
+        "pool_size": pool_size,
+        "schema": schema,
+        "vector_index_above": vector_index_above,
+        "read_url": read_url,
+        "key": key,
+        "create_if_not_exists": create_if_not_exists,
+        "lease_seconds": lease_seconds,
+        "client_options": client_options,
+    }
+    options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
     if not isinstance(store, str):
         if not isinstance(store, os.PathLike):
             raise ConfigurationError(f"the store must be a path or URL, not {shown(store)}: {_FORMS}")

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from collections.abc import Callable
 
+from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ConfigurationError, shown
 from alma.importers.base import Importer, ImportOptions, ImportReport, Rejected
 from alma.importers.conversations import ChatGPT, Claude
-from alma.importers.engine import ImportProgress, import_rows
+from alma.importers.engine import DEFAULT_BATCH, DEFAULT_LIMITS, ImportProgress, OnImportProgress, import_rows
 from alma.importers.memory_systems import ContextualMemory, JarvisMemory, McpMemory, Mem0
 from alma.importers.session_memory_agent import SessionMemoryAgent
+from alma.model.governance import Attribution
+from alma.model.record import Record
+from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor
 from alma.storage.base import StorageBackend
+from alma.transfer.lines import Limits
 
 IMPORTERS: dict[str, type[Importer]] = {
     "session-memory-agent": SessionMemoryAgent,
@@ -44,15 +49,40 @@ def importer_named(system: str) -> Importer:
 
 
 def import_into(
-    storage: StorageBackend, source: str | os.PathLike[str], system: str | Importer, **settings: Any
+    storage: StorageBackend,
+    source: str | os.PathLike[str],
+    system: str | Importer,
+    *,
+    options: ImportOptions | None = None,
+    dry_run: bool = False,
+    embedder: EmbeddingProvider | None = None,
+    prepare: Callable[[Record], Record] | None = None,
+    redactor: Redactor | None = DEFAULT_REDACTOR,
+    trusted: bool = False,
+    batch_size: int = DEFAULT_BATCH,
+    by: Attribution | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    on_progress: OnImportProgress = lambda progress: None,
 ) -> ImportReport:
     """Import a file of another system; the report says what was imported, and what was rejected and why.
 
     The file is JSON, JSON lines, an SQLite database or its SQL dump, or (for chats) the zip archive. Every batch is a
     transaction and ids are derived from the source, so an interrupted import can be repeated, and importing twice
-    changes nothing. `settings` are those of `alma.importers.engine.import_rows`: `options` (ImportOptions), `dry_run`,
-    `embedder`, `prepare`, `redactor` (None keeps secrets), `trusted` (True disables the injection screen),
-    `batch_size`, `by`, `limits` (alma.transfer.Limits) and `on_progress`.
+    changes nothing. `redactor=None` keeps secrets, and `trusted` disables the injection screen.
     """
     importer = system if isinstance(system, Importer) else importer_named(system)
-    return import_rows(storage, source, importer, **settings)
+    return import_rows(
+        storage,
+        source,
+        importer,
+        options=options,
+        dry_run=dry_run,
+        embedder=embedder,
+        prepare=prepare,
+        redactor=redactor,
+        trusted=trusted,
+        batch_size=batch_size,
+        by=by,
+        limits=limits,
+        on_progress=on_progress,
+    )

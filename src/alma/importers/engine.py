@@ -38,7 +38,7 @@ from alma.transfer.lines import Limits
 from alma.transfer.parcels import TransferReport
 
 DEFAULT_BATCH = 1000
-_LIMITS = Limits()
+DEFAULT_LIMITS = Limits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def import_rows(
     trusted: bool = False,
     batch_size: int = DEFAULT_BATCH,
     by: Attribution | None = None,
-    limits: Limits = _LIMITS,
+    limits: Limits = DEFAULT_LIMITS,
     on_progress: OnImportProgress = lambda progress: None,
 ) -> ImportReport:
     """Import a file of another system; see `alma.importers.import_into`.

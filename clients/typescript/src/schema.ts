@@ -573,6 +573,8 @@ export interface Curve {
 }
 
 export interface Curves {
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   overall: AgentCurve;
   /** The agents with the most outcomes. */
   agents: Array<AgentCurve>;
@@ -900,6 +902,8 @@ export interface ForgetRecords {
 }
 
 export interface Forgotten {
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   /** The number of memories archived, or that would be with dry_run. */
   forgotten: number;
   dry_run?: boolean;
@@ -1413,6 +1417,8 @@ export interface LearnedId {
 }
 
 export interface LearnedPage {
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   heuristics?: Array<{
     id?: string;
     agent: string;
@@ -2355,6 +2361,8 @@ export interface Recommend {
 }
 
 export interface Recommended {
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   /** The recommended strategy; absent if nothing was tried on a similar task. */
   strategy?: string | null;
   support: "supported" | "weak" | "none";
@@ -3027,6 +3035,8 @@ export interface Signal {
 }
 
 export interface Signals {
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   signals: Array<Signal>;
 }
 
@@ -3091,6 +3101,8 @@ export interface StateOf {
 }
 
 export interface Stats {
+  /** For an agent without memories: the known agent that was probably meant. */
+  hint?: string;
   project_id: string;
   agent?: string | null;
   counts: Record<string, unknown>;

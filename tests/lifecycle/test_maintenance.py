@@ -91,19 +91,6 @@ def test_the_setting_switches_decay_off(alma: ALMA) -> None:
     assert alma.storage.get(Memory, "faded", EVERYWHERE) is not None
 
 
-def test_a_task_that_fails_does_not_keep_the_others(alma: ALMA) -> None:
-    fill(alma)
-    broken = with_policy(alma)
-
-    def fail(*_: object) -> int:
-        raise StorageError("the disk is on fire")
-
-    broken._expire = fail  # type: ignore[assignment, method-assign]
-    results = {each.task: each for each in broken.run()}
-    assert results[Task.EXPIRE].error == "the disk is on fire"
-    assert results[Task.CLEANUP].count >= 1
-
-
 def test_marks_that_nothing_reads_are_dropped(alma: ALMA, monkeypatch: pytest.MonkeyPatch) -> None:
     for reader in ("redis", "qdrant"):
         alma.storage.register_projection(reader, [Memory])
@@ -195,6 +182,15 @@ def cold(alma: ALMA, tmp_path: Path) -> Maintenance:
     held = alma.sessions.require("last year", EVERYWHERE)
     alma.storage.save(held.replace(ended_at=OLD))
     return with_policy(alma, session_days=365.0, cold_storage_dir=tmp_path / "cold")
+
+
+def test_a_task_that_fails_does_not_keep_the_others(alma: ALMA, cold: Maintenance, tmp_path: Path) -> None:
+    fill(alma)
+    (tmp_path / "cold").write_text("This is not a folder.")
+    results = {each.task: each for each in cold.run()}
+    assert "cold storage cannot be made: Not a directory" in str(results[Task.SESSIONS].error)
+    assert results[Task.CLEANUP].count >= 1
+    assert alma.storage.count(Memory, Scope(session_id="last year")) == 3
 
 
 def test_an_old_session_moves_to_a_file_and_back_without_loss(alma: ALMA, cold: Maintenance) -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
+from alma import clock
+from alma.maintenance import ColdStorage
+from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail
 from alma.model.memory import Memory, MemoryRelationship, MemoryVersion
 from alma.model.query import Compare, Has
@@ -268,6 +272,21 @@ def test_a_deleted_session_takes_its_entries_with_it(store: PostgreSQLStorage, c
     states = client.execute("SELECT agent_id, session_id, state_data FROM agent_states ORDER BY agent_id").fetchall()
     assert states == [("lamp", None, {"left": 1}), ("timer", None, {"left": 30})]
     assert_whole(store)
+
+
+def test_a_session_that_sql_ends_or_archives_goes_to_cold_storage(
+    store: PostgreSQLStorage, client: Client, tmp_path: Path
+) -> None:
+    insert(client, "sessions", session_id="ended", session_type="task", ended_at=THEN)
+    for key in ("later", "archived", "open"):
+        insert(client, "sessions", session_id=key, session_type="task", created_at=THEN)
+    client.execute("UPDATE sessions SET ended_at = now() - interval '1 day' WHERE session_id = 'later'")
+    client.execute("UPDATE sessions SET is_archived = true WHERE session_id = 'archived'")
+    active = {each.id: each.is_active for each in store.find(Session, EVERYWHERE)}
+    assert active == {"ended": False, "later": False, "archived": True, "open": True}
+    assert sorted(ColdStorage(store, Archive(store), tmp_path).due(clock.now())) == ["archived", "ended", "later"]
+    client.execute("UPDATE sessions SET ended_at = NULL WHERE session_id = 'ended'")
+    assert store.require(Session, "ended", EVERYWHERE).is_active
 
 
 def test_an_upsert_works_where_a_name_is_a_table_or_a_plain_view(store: PostgreSQLStorage, client: Client) -> None:

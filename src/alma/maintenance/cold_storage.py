@@ -17,7 +17,7 @@ from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or
 from alma.model.scope import Scope
 from alma.model.workspace import Session
-from alma.paths import file_name_of
+from alma.paths import file_name_of, make_directory
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 from alma.storage.document import from_document, timestamp_text, to_document
 from alma.transfer.lines import atomic_write, line_writer, read_lines
@@ -51,22 +51,24 @@ class ColdStorage:
         self._folder = Path(folder)
 
     def due(self, ended_before: datetime) -> list[str]:
-        """The ids of sessions that ended before a moment and are not in cold storage yet."""
+        """The ids of sessions that ended or were archived before a moment, and are not in cold storage yet."""
         unknown = And(Missing("ended_at"), Compare("last_active_at", "lt", ended_before))
-        where = And(Compare("is_active", "eq", False), Or(Compare("ended_at", "lt", ended_before), unknown))
+        over = Or(Compare("is_active", "eq", False), Compare("is_archived", "eq", True))
+        where = And(over, Or(Compare("ended_at", "lt", ended_before), unknown))
         found = self._storage.values(Session, ("id", "metadata"), _EVERYWHERE, where)
         return [str(session_id) for session_id, metadata in found if _NOTE not in (metadata or {})]
 
     def store(self, session_id: str, by: Attribution = ANONYMOUS) -> ColdSession:
         """Move the memories of a session to its file."""
         session = self._session(session_id)
+        file = self._file_of(session)
+        _make_folder(file.parent)
         inside = Compare("session_id", "eq", session_id)
         ids = [str(key) for (key,) in self._storage.values(Memory, ("id",), _EVERYWHERE, inside)]
         for start in range(0, len(ids), _AT_ONCE):
             part = ids[start : start + _AT_ONCE]
             self._archive.put(Memory, part, _EVERYWHERE, ArchiveCause.ARCHIVED, _REASON, by)
         rows = self._archived(session_id)
-        file = self._file_of(session)
         self._write(session, rows, file)
         _read(file)
 
@@ -122,7 +124,6 @@ class ColdStorage:
         return self._folder / file_name_of(project) / f"{file_name_of(session.id)}.jsonl.gz"
 
     def _write(self, session: Session, rows: Sequence[ArchivedRecord], file: Path) -> None:
-        file.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(file, force=True) as new, line_writer(new, packed=True) as lines:
             lines.write({"format": _FORMAT, "session_id": session.id, "created_at": timestamp_text(clock.now())})
             for row in rows:
@@ -135,6 +136,13 @@ class ColdStorage:
         if note is not None:
             metadata[_NOTE] = note
         tx.update(Session, session_id, {"metadata": metadata, "is_archived": note is not None}, _EVERYWHERE)
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        make_directory(folder)
+    except OSError as exc:
+        raise StorageError(f"the folder {folder} of cold storage cannot be made: {exc.strerror}") from exc
 
 
 def _read(file: Path) -> list[ArchivedRecord]:

@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from alma import clock
-from alma.errors import StorageError, ValidationError
+from alma.errors import ALMAError, StorageError, ValidationError
 from alma.learning.confidence_decay import ConfidenceDecayer
 from alma.learning.forgetting import ForgettingEngine
 from alma.learning.lifecycle import Expiry, MemoryLifecycle
@@ -174,7 +174,7 @@ class Maintenance:
         }
         try:
             return TaskResult(task, work[task](dry_run, renew))
-        except StorageError as exc:
+        except (ALMAError, OSError) as exc:
             error = self._storage.masked(str(exc))
             _log.warning("a task of maintenance failed", extra={"task": task, "error": error})
             return TaskResult(task, error=error)

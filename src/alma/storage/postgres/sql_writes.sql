@@ -223,6 +223,9 @@ BEGIN
     more := more || jsonb_build_object(
         'id', replace(gen_random_uuid()::text, '-', ''), 'username', said -> 'id');
     more := more - ARRAY(SELECT each.key FROM jsonb_each(said) AS each WHERE value <> 'null');
+    IF TG_OP = 'INSERT' AND said ->> 'ended_at' IS NOT NULL THEN
+        more := more || '{"is_active": false}';
+    END IF;
     IF TG_OP = 'UPDATE' THEN
         old_row := to_jsonb(OLD);
         IF said -> key <> old_row -> key THEN
@@ -236,6 +239,10 @@ BEGIN
         IF said -> 'updated_at' = old_row -> 'updated_at' THEN
             more := more || jsonb_build_object(
                 'updated_at', greatest(moment, (old_row ->> 'updated_at')::timestamptz + interval '1 microsecond'));
+        END IF;
+        -- A session is active until it has ended.
+        IF said -> 'ended_at' <> old_row -> 'ended_at' AND said -> 'is_active' = old_row -> 'is_active' THEN
+            more := more || jsonb_build_object('is_active', said -> 'ended_at' = 'null');
         END IF;
         PERFORM alma_check(spec, said, old_row);
     END IF;

@@ -63,7 +63,7 @@ def test_files_on_a_full_disk_lose_nothing_and_go_on_once_there_is_room() -> Non
 
 @pytest.mark.parametrize("kind", ["sqlite", "files"])
 def test_however_little_room_there_is_a_batch_is_stored_whole_or_not_at_all(kind: str) -> None:
-    with small_disk(16) as disk, opened(address_on(disk, kind)) as store:
+    with small_disk(24) as disk, opened(address_on(disk, kind)) as store:
         prepare(store)
         saved: set[str] = set()
         for blocks in range(0, 100, 2):

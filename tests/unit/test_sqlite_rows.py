@@ -63,10 +63,10 @@ def test_a_row_that_collides_takes_the_whole_batch_with_it(tmp_path: Path) -> No
         assert store.count(AuditEvent, EVERYWHERE) == events
 
 
-def test_a_new_file_has_small_pages(tmp_path: Path) -> None:
+def test_a_new_file_has_pages_that_long_rows_fill(tmp_path: Path) -> None:
     SQLiteStorage(tmp_path / "alma.db").close()
     with closing(sqlite3.connect(tmp_path / "alma.db")) as connection:
-        assert connection.execute("PRAGMA page_size").fetchone() == (4096,)
+        assert connection.execute("PRAGMA page_size").fetchone() == (8192,)
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

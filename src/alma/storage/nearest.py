@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from alma.model.vector import Vector
+from alma.storage.fixed_point import rows
 
 _ROWS_AT_ONCE = 4096
 
@@ -37,11 +38,11 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     if not blobs:
         return []
     # Double precision: the squares of large single-precision numbers would overflow.
-    rows = np.frombuffer(b"".join(blobs), dtype="<f4").reshape(len(blobs), -1).astype(np.float64)
+    stored = rows(blobs).astype(np.float64)
     query = np.frombuffer(wanted.to_bytes(), dtype="<f4").astype(np.float64)
-    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows)) * np.sqrt(query @ query)
+    lengths = np.sqrt(np.einsum("ij,ij->i", stored, stored)) * np.sqrt(query @ query)
     # Not with BLAS, whose last digit depends on the number of rows: the same pair must always have the same cosine.
-    dots = np.einsum("ij,j->i", rows, query)
-    cosines = np.divide(dots, lengths, out=np.zeros(len(rows)), where=lengths > 0)
+    dots = np.einsum("ij,j->i", stored, query)
+    cosines = np.divide(dots, lengths, out=np.zeros(len(stored)), where=lengths > 0)
     clipped: list[float] = np.minimum(np.maximum(cosines, -1.0), 1.0).tolist()
     return clipped

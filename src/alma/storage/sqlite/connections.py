@@ -159,10 +159,10 @@ def _is_full(path: Path, exc: sqlite3.Error) -> bool:
 Durability = Literal["process", "power"]
 
 _MOST_IDLE_CONNECTIONS = 8
-PAGE_BYTES = 4096
+PAGE_BYTES = 8192
 # Overwriting the log takes half the time of extending it, so it is not truncated under steady writes.
 _WAL_BYTES_KEPT = 64 << 20
-_CHECKPOINT_AT_LATEST_PAGES = 16_000
+_CHECKPOINT_AT_LATEST_PAGES = 8_000
 _MAPPED_BYTES = 2 << 30
 
 

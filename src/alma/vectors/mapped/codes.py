@@ -28,8 +28,8 @@ _TIMES, _USELESS = (1, 8, 64), 0
 _PICKING = 16
 # Recall is measured on the _FOUND nearest rows of _SAMPLES rows, and again when the table has grown by this factor.
 _FOUND, _SAMPLES, _GROWN = 10, 24, 1.2
-# The required recall of these rows, and the tolerance of single precision.
-_ENOUGH, _TIE = 0.985, 2e-6
+# The required recall of these rows, and the tolerance of fixed-point vectors.
+_ENOUGH, _TIE = 0.985, 1e-4
 # A filtered scan takes three times as long: if nearly all rows are inside, the others are dropped afterwards.
 _NEARLY_ALL = 0.9
 # The number of additional rows to request in that case, in standard deviations.

@@ -24,14 +24,13 @@ from typing import Any
 import numpy as np
 
 from alma.paths import make_directory, open_private
-from alma.vectors.mapped.table import FACTS, NAMED, Block, Flags, Kept, Table, empty
+from alma.vectors.mapped.table import FACTS, FIXED, NAMED, Block, Flags, Kept, Table, empty
 
 _log = logging.getLogger("alma.vectors")
 
-_FORMAT = 1
+_FORMAT = 2
 _HEAD = "head.json"
 _LOCK = "lock"
-_BYTES_PER_FLOAT = 4
 _COPIED_AT_ONCE = 8192
 _LONGEST_NAME = 80
 _LOOKED_AT = 1000
@@ -133,7 +132,7 @@ class IndexFiles:
 
     def _write_rows(self, generation: str, row: int, blocks: Iterable[Block]) -> None:
         with (
-            _opened(self._path(generation, "vectors"), row * self._dims * _BYTES_PER_FLOAT) as vectors,
+            _opened(self._path(generation, "vectors"), row * self._dims * FIXED.itemsize) as vectors,
             _opened(self._path(generation, "facts"), row * FACTS.itemsize) as facts,
         ):
             for block in blocks:
@@ -188,7 +187,7 @@ class IndexFiles:
         if not re.fullmatch(r"[0-9a-f]{12}", head.generation) or min(head.rows, head.position, head.names_bytes) < 0:
             return "the header is invalid"
         sizes = {
-            "vectors": head.rows * self._dims * _BYTES_PER_FLOAT,
+            "vectors": head.rows * self._dims * FIXED.itemsize,
             "facts": head.rows * FACTS.itemsize,
             "names": head.names_bytes,
         }
@@ -199,9 +198,9 @@ class IndexFiles:
         names = tuple(self._names(head))
         if not head.rows:
             return Kept(head.generation, empty(self._dims), names, head.position)
-        vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * _BYTES_PER_FLOAT)
+        vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * FIXED.itemsize)
         facts = _map(self._path(head.generation, "facts"), head.rows * FACTS.itemsize)
-        base = Block(np.frombuffer(vectors, "<f4").reshape(head.rows, self._dims), np.frombuffer(facts, FACTS))
+        base = Block(np.frombuffer(vectors, FIXED).reshape(head.rows, self._dims), np.frombuffer(facts, FACTS))
         return Kept(head.generation, base, names, head.position, (vectors, facts))
 
     def _names(self, head: _Head) -> Sequence[str]:

@@ -37,7 +37,7 @@ _MOST_CHECKED, _MOST_LISTED = 8_000, 20_000
 # The cost of checking one row, in rows that the store passes over in its own search.
 _CHECKING = 10
 _MOST_SHARES = 256
-# Much larger than the error of single precision, much smaller than the distance of two texts.
+# Much larger than the error of fixed-point vectors, much smaller than the distance of two texts.
 _DISAGREEMENT = 1e-3
 
 Progress = Callable[[int, int], None]
@@ -268,8 +268,7 @@ class MappedIndex:
         inside = [found for found in stored if found[2] is not None]
         exact = cosines(query.vector, list(map(itemgetter(2), inside)))
         for (position, key, _), cosine in zip(inside, exact, strict=True):
-            # The cosine of a damaged row may be NaN.
-            if not abs(cosine - expected[position]) <= _DISAGREEMENT:
+            if abs(cosine - expected[position]) > _DISAGREEMENT:
                 self._upkeep.distrust(ready.table)
                 return False
             if cosine > best.get(key, -2.0):

@@ -14,7 +14,7 @@ from alma.model.record import RecordSpec
 from alma.model.scope import Scope
 from alma.storage.base import StoredVector, Transaction, VectorQuery
 from alma.vectors.mapped.codes import LEAST_LOOKED_AT, Coarse
-from alma.vectors.mapped.table import NAMED, Flags, Floats, Kept, Names, Numbers, Table, View, encoded, units
+from alma.vectors.mapped.table import NAMED, Flags, Floats, Kept, Names, Numbers, Table, View, encoded, floats, units
 
 Column = NDArray[np.int32]
 Conditions = tuple[tuple[str, tuple[int, ...]], ...]
@@ -148,8 +148,8 @@ def _alive(selection: Selection, dead: Flags) -> Selection:
     return Selection(selection.total, int(np.count_nonzero(flagged)), flagged=flagged)
 
 
-# The error of single precision in a cosine of unit vectors; rows within it count as ties.
-_TIE = 2e-6
+# More than the error of a cosine of fixed-point vectors; rows within it count as ties.
+_TIE = 1e-4
 # Codes misorder near rows, so more rows than requested are compared exactly.
 _TIMES_BY_CODES, _BESIDES = 2, 54
 
@@ -218,10 +218,6 @@ def _top(rows: Numbers, cosines: Floats, most: int, *, complete: bool) -> Ranked
     if len(rows) <= most:
         return Ranked(rows, cosines, complete)
     best = np.partition(cosines, len(cosines) - most)[len(cosines) - most :]
-    if np.isnan(best).any():
-        # NaN sorts last: the confirmation in the store finds these damaged rows.
-        damaged = np.flatnonzero(np.isnan(cosines))[:most]
-        return Ranked(rows[damaged], cosines[damaged], complete=False)
     chosen = cosines >= best[0] - _TIE
     return Ranked(rows[chosen], cosines[chosen], complete and bool(np.all(chosen)))
 
@@ -351,4 +347,4 @@ def _differs(table: Table, row: int, tx: Transaction, model: str) -> bool:
         return True
     if len(stored[0].data) != 4 * table.dims:
         return True
-    return not np.allclose(units(stored[0].data, table.dims)[0], table.kept.base.vectors[row], atol=_SAME)
+    return not np.allclose(units(stored[0].data, table.dims)[0], floats(table.kept.base.vectors[row]), atol=_SAME)

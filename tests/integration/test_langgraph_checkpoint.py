@@ -144,6 +144,19 @@ def test_lists_are_filtered_limited_and_ordered_alike(alma: ALMA) -> None:
         assert [(each.config, each.checkpoint, each.metadata) for each in ours.list(THREAD, **arguments)] == wanted
 
 
+def test_a_filter_may_name_a_path_and_a_cycle_of_parents_ends(alma: ALMA) -> None:
+    saver = ALMASaver(alma)
+    first: Any = {**empty_checkpoint(), "id": "1"}
+    second: Any = {**first, "id": "2"}
+    about: Any = {"counters_since_delta_snapshot": {"log": (1, 1)}, "user": {"access-level": "public"}}
+    config = saver.put({"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}, first, about, {})
+    config = saver.put(config, second, about, {})
+    saver.put(config, first, about, {})
+    assert len([*saver.list(THREAD, filter={"user.access-level": "public"})]) == 2
+    saver.prune(["t1"])
+    assert len([*saver.list(THREAD)]) == 2
+
+
 def test_values_that_the_latest_checkpoint_needs_survive_pruning(alma: ALMA) -> None:
     saver = ALMASaver(alma)
     config: Any = {"configurable": {"thread_id": "t1", "checkpoint_ns": ""}}

@@ -350,6 +350,14 @@ def having(name: str, value: str | float) -> Predicate:
     return Or(At("content_json", (ITEM, name), value), At("context_json", _NOT_JSON, True))
 
 
+def under(value: Any, name: str) -> Any:
+    """What is under a key, or else under a path of keys with dots."""
+    if not isinstance(value, Mapping):
+        return None
+    first, _, rest = name.partition(".")
+    return under(value.get(first), rest) if rest and name not in value else value.get(name)
+
+
 def joined(path: Path) -> str:
     """A path as one text, different for different paths."""
     return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in path)

@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from alma.core import checked_memory
 from alma.errors import MissingDependencyError, ValidationError
-from alma.integration.documents import readable
+from alma.integration.documents import readable, under
 from alma.integration.transcripts import Item, Transcript, digest, session_key
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
@@ -113,7 +113,7 @@ class ALMASaver(BaseCheckpointSaver[str]):
             if left <= 0:
                 return
             found = self._tuple(self._storage, session, checkpoint, known[session][checkpoint])
-            if found is not None and all(found.metadata.get(key) == value for key, value in (filter or {}).items()):
+            if found is not None and all(under(found.metadata, key) == value for key, value in (filter or {}).items()):
                 left -= 1
                 yield found
 
@@ -312,10 +312,11 @@ class ALMASaver(BaseCheckpointSaver[str]):
 
     def _needed(self, tx: Transaction, session: str, rows: Rows) -> Iterator[CheckpointTuple]:
         """The latest checkpoint, and the older ones down to those with a value of each channel that has none in it."""
+        left = {**rows}
         checkpoint: str | None = max(rows, default=None)
         sought: set[str] | None = None
-        while checkpoint in rows and sought != set():
-            found = self._tuple(tx, session, checkpoint, rows[checkpoint])
+        while checkpoint in left and sought != set():
+            found = self._tuple(tx, session, checkpoint, left.pop(checkpoint))
             if found is None:
                 return
             yield found

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from alma.errors import MissingDependencyError, ValidationError
-from alma.integration.documents import Document, Documents, Kept, Path, Reader, having, readable
+from alma.integration.documents import Document, Documents, Kept, Path, Reader, having, readable, under
 from alma.integration.transcripts import plain
 from alma.model.query import Predicate
 
@@ -197,15 +197,7 @@ def _known_to_the_store(conditions: Mapping[str, Any]) -> Iterator[Predicate]:
 
 
 def _fulfils(value: Mapping[str, Any], conditions: Mapping[str, Any]) -> bool:
-    return all(_matches(_under(value, name), wanted) for name, wanted in conditions.items())
-
-
-def _under(value: Any, name: str) -> Any:
-    """What is under a key, or else under a path of keys with dots."""
-    if not isinstance(value, Mapping):
-        return None
-    first, _, rest = name.partition(".")
-    return _under(value.get(first), rest) if rest and name not in value else value.get(name)
+    return all(_matches(under(value, name), wanted) for name, wanted in conditions.items())
 
 
 def _matches(value: Any, wanted: Any) -> bool:

@@ -90,8 +90,8 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
     place = place_of(config, store)
     if must_exist and not store_exists(place.store):
         raise ConfigurationError(
-            f"there is no store at {without_password(place.store)} yet: the first  alma remember  or  alma learn  creates "
-            "it, or name yours with --store or --config"
+            f"there is no store at {without_password(place.store)} yet: the first  alma remember  or  alma learn  "
+            "creates it, or name yours with --store or --config"
         )
     parts = parts_chosen(config_file(config, store), store, project)
     return ALMA(

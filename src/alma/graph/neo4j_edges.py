@@ -85,12 +85,14 @@ _NEIGHBOUR = (
     "MATCH (m:Memory) WHERE m.id IN $ids AND {having} CALL {{ WITH m MATCH (n:Memory) WHERE {place} AND " + _GROUP + " "
     "AND n.id IS NOT NULL AND n.created_at {sign}= m.created_at "
     "AND (n.created_at {sign} m.created_at OR n.id {sign} m.id) "
-    "RETURN n ORDER BY n.created_at {order}, n.id {order} LIMIT 1 }} "
+    # All memories of a place have the same {key}: ordered by it as well, the index gives the first without a sort.
+    "RETURN n ORDER BY n.{key} {order}, n.created_at {order}, n.id {order} LIMIT 1 }} "
     "RETURN m.id AS id, m.created_at AS at, n.id AS other, n.created_at AS other_at"
 )
 _PLACES = (
-    ("m.session_id IS NOT NULL", "n.session_id = m.session_id"),
+    ("session_id", "m.session_id IS NOT NULL", "n.session_id = m.session_id"),
     (
+        "project_id",
         "m.session_id IS NULL AND m.project_id IS NOT NULL",
         "n.project_id = m.project_id AND n.session_id IS NULL",
     ),
@@ -259,7 +261,10 @@ class Graph:
         return {row["other"] for row in self._neighbours(ids, "<", "DESC")}
 
     def _neighbours(self, ids: Collection[str], sign: str, order: str) -> Rows:
-        queries = [_NEIGHBOUR.format(having=a, place=b, sign=sign, order=order) for a, b in _PLACES]
+        queries = [
+            _NEIGHBOUR.format(key=key, having=having, place=place, sign=sign, order=order)
+            for key, having, place in _PLACES
+        ]
         return [row for query in queries for row in self.run(query, ids=list(ids))] if ids else []
 
     def _of_projects(self, ids: Collection[str]) -> Iterator[Edge]:

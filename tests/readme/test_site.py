@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.frameworks.run import FRAMEWORKS
+
 ROOT = Path(__file__).parents[2]
 # Any connection fails the build.
 _OFFLINE = """
@@ -58,3 +60,10 @@ def test_every_page_of_the_documentation_is_in_the_navigation() -> None:
     folders = ("how-to", "tutorial", "reference/api")
     pages = [f"{folder}/{page.name}" for folder in folders for page in (ROOT / "docs" / folder).glob("*.md")]
     assert [page for page in pages if page not in listed] == []
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+def test_the_program_on_the_page_of_a_framework_is_the_example_that_is_run(framework: str) -> None:
+    chosen, page = FRAMEWORKS[framework], (ROOT / "docs" / "how-to" / f"{framework}.md").read_text(encoding="utf-8")
+    assert (ROOT / "examples" / chosen.example).read_text(encoding="utf-8").strip() in page
+    assert all(f"assistant: {said}" in " ".join(page.split()) for said in (chosen.first, chosen.second))

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
@@ -11,25 +12,21 @@ from typing import Any, NamedTuple
 
 from alma import clock
 from alma.benefit.report import BenefitReport, MemoryBenefit, demoted, reinstated, report_of
+from alma.benefit.slices import eligible_in, is_eligible, with_demoted, without
 from alma.benefit.trials import Arm, Trial, is_withheld
 from alma.benefit.tuning import TUNING
 from alma.errors import NotFoundError, StorageError, ValidationError
-from alma.learning.policy import is_pinned
 from alma.model.common import same_name
 from alma.model.governance import ANONYMOUS, Attribution, BenefitTrial
 from alma.model.learning import (
     SIGNAL,
     VERIFIED_BY,
-    DomainKnowledge,
-    Heuristic,
     Outcome,
-    demotion_of,
     verified_weight,
 )
 from alma.model.query import And, Compare, In, Order, Predicate
-from alma.model.record import Record
 from alma.model.scope import Scope
-from alma.model.slice import Dropped, Explanation, MemorySlice, is_evidence
+from alma.model.slice import MemorySlice
 from alma.model.workspace import AgentState, SessionHandoff, SessionOutcome
 from alma.storage.base import StorageBackend, Transaction
 from alma.text.tokens import query_terms
@@ -47,9 +44,6 @@ SIGNAL_WEIGHTS: dict[str, float] = {
 }
 """How much an observed signal counts where nothing was reported."""
 
-SAFETY_DOMAINS = frozenset(("safety", "security"))
-"""Facts and lessons of these domains are never withheld."""
-
 _SAME_TASK = timedelta(hours=1)
 _RETRY_AFTER = timedelta(minutes=2)
 _OUTCOME_COMES = timedelta(hours=24)
@@ -58,7 +52,6 @@ _RECENT = 200
 _SUSPECTED = "suspected"
 _MOST_TRIALS = 20_000
 _NEWEST = (Order("created_at", "desc"), Order("id", "desc"))
-_WITHHELD = Dropped("benefit", "it was withheld at random, to measure what it changes")
 
 
 class Observed(NamedTuple):
@@ -96,9 +89,9 @@ class BenefitLog:
 
         The agent's session has the `known` ones already, so they are neither withheld nor measured.
         """
-        found = _with_demoted(found)
+        found = with_demoted(found)
         share = self.share(agent)
-        eligible = [each for each in _eligible(found) if str(each.key) not in known] if share else []
+        eligible = [each for each in eligible_in(found) if str(each.key) not in known] if share else []
         if not eligible:
             return found
         try:
@@ -109,7 +102,7 @@ class BenefitLog:
             return found
         here = {str(each.key) for each in eligible}
         withheld = {key for key, arm in trial.arms.items() if key in here and not arm["shown"]}
-        return replace(_without(found, withheld), retrieval_id=trial.id)
+        return replace(without(found, withheld), retrieval_id=trial.id)
 
     # ------------------------------------------------------------------ after a task
 
@@ -232,66 +225,6 @@ def _share(given: float) -> float:
     return float(given)
 
 
-# ---------------------------------------------------------------------- slices
-
-
-def is_eligible(record: Record) -> bool:
-    """Whether a memory may be withheld: a lesson or a fact in use that is neither pinned nor about safety."""
-    if not isinstance(record, Heuristic | DomainKnowledge) or is_pinned(record) or demotion_of(record) is not None:
-        return False
-    domain = record.domain if isinstance(record, DomainKnowledge) else record.metadata.get("task_type")
-    is_safety = isinstance(domain, str) and domain.strip().lower() in SAFETY_DOMAINS
-    return not is_safety and not record.metadata.get("safety")
-
-
-def _eligible(found: MemorySlice) -> Iterator[Record]:
-    """The lessons that prompts would include, and that may be withheld."""
-    for record in (*found.heuristics, *found.domain_knowledge):
-        if is_eligible(record) and (found.weak or found.strength_of(record) == "strong"):
-            yield record
-
-
-def _without(found: MemorySlice, withheld: Collection[str]) -> MemorySlice:
-    """The slice without these memories, and without the outcomes that would tell the same."""
-    if not withheld:
-        return found
-    rules = [each for each in found.heuristics if each.id in withheld]
-    shown = [each for each in found.heuristics if each.id not in withheld]
-    told = {
-        each.id
-        for each in found.outcomes
-        if any(is_evidence(each, rule) for rule in rules) and not any(is_evidence(each, rule) for rule in shown)
-    }
-    gone, before = {*withheld, *told}, found._why_not
-
-    def why_not(record_id: str) -> Dropped:
-        return _WITHHELD if record_id in gone else before(record_id)
-
-    return replace(
-        found,
-        heuristics=shown,
-        domain_knowledge=[each for each in found.domain_knowledge if each.id not in withheld],
-        outcomes=[each for each in found.outcomes if each.id not in told],
-        explanations={key: each for key, each in found.explanations.items() if each.id not in gone},
-        _why_not=why_not,
-    )
-
-
-def _with_demoted(found: MemorySlice) -> MemorySlice:
-    lessons: tuple[Heuristic | DomainKnowledge, ...] = (*found.heuristics, *found.domain_knowledge)
-    known = {each.id: numbers for each in lessons if (numbers := demotion_of(each)) is not None}
-    notes = {key: f"demoted: {numbers.get('said')}" for key, numbers in known.items()}
-    if not notes:
-        return found
-
-    def weaker(each: Explanation) -> Explanation:
-        if each.id not in notes:
-            return each
-        return replace(each, strength="weak", notes=(*each.notes, notes[each.id]))
-
-    return replace(found, explanations={key: weaker(each) for key, each in found.explanations.items()})
-
-
 # ---------------------------------------------------------------------- rows
 
 
@@ -396,22 +329,25 @@ def _with_signal(trial: BenefitTrial, signal: str, *, success: bool, at: datetim
 
 
 def _with_handoffs(storage: StorageBackend, scope: Scope, rows: list[BenefitTrial]) -> list[BenefitTrial]:
-    """The rows, newest first, with the outcome of a handoff as a signal of the last task before it in its session."""
+    """The rows, given newest first, oldest first, with handoffs as signals of the last task before them."""
     if not rows:
         return rows
     told = And(
         In("last_outcome", [str(SessionOutcome.SUCCESS), str(SessionOutcome.FAILURE)]),
         Compare("created_at", "ge", rows[-1].created_at),
     )
-    made = list(rows)
+    made = rows[::-1]
+    begun = [row.created_at for row in made]
     for handoff in storage.find(SessionHandoff, scope, told):
         spent = timedelta(milliseconds=handoff.duration_ms) if handoff.duration_ms else _OUTCOME_COMES
-        for number, row in enumerate(made):
-            inside = handoff.created_at - spent <= row.created_at <= handoff.created_at
-            if inside and same_name(row.agent) == same_name(handoff.agent):
-                success = handoff.last_outcome == SessionOutcome.SUCCESS
-                made[number] = _with_signal(row, "handoff", success=success, at=handoff.created_at)
-                break
+        first, end = bisect_left(begun, handoff.created_at - spent), bisect_right(begun, handoff.created_at)
+        agent = same_name(handoff.agent)
+        last = next(
+            (number for number in range(end - 1, first - 1, -1) if same_name(made[number].agent) == agent), None
+        )
+        if last is not None:
+            success = handoff.last_outcome == SessionOutcome.SUCCESS
+            made[last] = _with_signal(made[last], "handoff", success=success, at=handoff.created_at)
     return made
 
 

@@ -103,3 +103,17 @@ def test_the_health_check_of_the_image_asks_the_service(tmp_path: Path) -> None:
         with urllib.request.urlopen(f"{address}/health") as answer:
             assert json.load(answer)["status"] == "ok"
     assert subprocess.run(there, check=False, stderr=subprocess.DEVNULL).returncode == 1
+
+
+def test_the_page_on_containers_names_files_and_commands_that_exist(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = (ROOT / "docs" / "how-to" / "run-in-a-container.md").read_text().splitlines()
+    monkeypatch.chdir(tmp_path)
+    inside = [line.split(" alma alma ")[1].split() for line in lines if " alma alma " in line]
+    assert len(inside) == 3
+    for command in inside:
+        assert run(*command).returncode == 0, command
+    published = next(line for line in lines if line.startswith("$ docker run"))
+    assert "EXPOSE 8080" in (ROOT / "Dockerfile").read_text()
+    assert "127.0.0.1:8080:8080" in published

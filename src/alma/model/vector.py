@@ -37,18 +37,11 @@ class Vector(Sequence[float]):
 
     def to_bytes(self) -> bytes:
         """Little-endian 32-bit floats, the format of all stores."""
-        return self._little_endian().tobytes()
-
-    def to_bytearray(self) -> bytearray:
-        """The same as a bytearray, which some drivers adapt faster than bytes."""
-        return bytearray(self._little_endian())
-
-    def _little_endian(self) -> array[float]:
         if sys.byteorder == "little":
-            return self._floats
+            return self._floats.tobytes()
         swapped = self._floats[:]
         swapped.byteswap()
-        return swapped
+        return swapped.tobytes()
 
     def __len__(self) -> int:
         return len(self._floats)

@@ -15,15 +15,16 @@ _WEIGHTS = Path(__file__).parents[2] / "requirements" / "weights.txt"
 
 
 class TinyModel:
-    """SmolLM2 with 135 million parameters: what it says is nonsense, how it says it is not."""
+    """SmolLM2 with 135 million parameters, which says nonsense in the right form, or the model of another file."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: Path | None = None) -> None:
         self.url = ""
+        self._model = model
         self._process = WaitingProcess("the language model", "tiny_model_process.py")
 
     def __enter__(self) -> TinyModel:
         address = self._process.folder / "address"
-        arguments = (str(weights()), str(address))
+        arguments = (str((self._model or weights()).resolve()), str(address))
         self.url = self._process.start(*arguments, ready=address.name, seconds=READY_SECONDS).read_text()
         return self
 

@@ -60,6 +60,11 @@ BEFORE = {
     "alma audit verify .alma": ["alma audit head --json > audit-head.json"],
     "alma sessions load-agent-state": ["alma sessions save-agent-state --agent helena --state '{}'"],
     "alma init": ["rm -r .alma"],
+    **{
+        f"alma skills {name} {path}": [f"alma skills export {path} --least provisional"]
+        for name in ("import", "diff")
+        for path in (".claude/skills", "AGENTS.md")
+    },
     "alma maintenance store": [f"alma sessions end {ID}"],
     "alma maintenance restore": [f"alma sessions end {ID}", f"alma maintenance store-session {ID}"],
 }

@@ -82,6 +82,7 @@ def live(tenant: Tenant) -> None:
         )
     do("add_preference", category="style", preference=said("dark mode"), **(user or {"user_id": "ana"}))
     tenant.note("knowledge", do("add_knowledge", agent=agent, domain="login", fact=told("JWT")), "knowledge", "id")
+    do("import_skills", agent=agent, documents=_skills(told("form")))
     do(
         "learn_from_conversation",
         agent=agent,
@@ -200,6 +201,8 @@ def read(tenant: Tenant, ids: Mapping[str, str] | None = None, like: str | None 
         ("lesson_history", {"heuristic_id": heuristic}),
         ("learning_curve", {**_ALWAYS, "buckets": 4}),
         ("list_contradictions", {}),
+        ("export_skills", {"least": "provisional"}),
+        ("diff_skills", {"documents": _skills("a form"), "agent": agent, "least": "provisional"}),
         ("benefit_report", {"signals": True}),
         ("memory_usage", {"kind": "memory", "id": memory}),
         ("memory_usage", {"kind": "heuristic", "id": heuristic}),
@@ -280,6 +283,11 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("restore_session", session_id=session)
     for operation in ("sync_run", "sync_repair", "sync_retry_parked", "maintain"):
         do(operation)
+
+
+def _skills(about: str) -> list[Json]:
+    text = f"---\nname: a-form\ndescription: {about}\n---\nAsk about {about} first."
+    return [{"path": "a-form/SKILL.md", "text": text}]
 
 
 def done_by(*tenants: Tenant) -> set[str]:

@@ -140,6 +140,7 @@ ENTRIES = (
     Entry(TASK, "learn", "Record the outcome of a task.", _OPERATION),
     Entry(TASK, "benefit", "Whether memories help: the report of measured benefit, and what harms.", _GROUP),
     Entry(TASK, "learning", "More about lessons: facts, preferences, archive, health.", _GROUP),
+    Entry(TASK, "skills", "Lessons as Agent Skills and AGENTS.md: export, import, diff.", "skills:app"),
     Entry(MEMORIES, "remember", "Create a memory: a note, a decision, a solution.", _OPERATION),
     Entry(MEMORIES, "search", "Search memories by meaning and by words.", _OPERATION),
     Entry(MEMORIES, "context", "Collect the memories that matter for an activity, files and a branch.", _OPERATION),

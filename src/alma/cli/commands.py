@@ -44,6 +44,9 @@ COVERED = {
     "list_keys": "keys list",
     "create_key": "keys create",
     "revoke_key": "keys revoke",
+    "export_skills": "skills export",
+    "import_skills": "skills import",
+    "diff_skills": "skills diff",
 }
 # Positional arguments where they differ from the required ones.
 _FIRST = {

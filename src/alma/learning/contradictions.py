@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from alma.learning.lessons import RELATED
+from alma.learning.lessons import RELATED, skill_of
 from alma.model.learning import AntiPattern, Heuristic
 from alma.model.slice import REPORTED_BY, MemorySlice
 
@@ -22,9 +22,12 @@ def with_contradictions(found: MemorySlice) -> MemorySlice:
 
 
 def with_sources(found: MemorySlice) -> MemorySlice:
-    """The slice, in which each rule and warning of another agent names that agent."""
+    """The slice, in which each rule and warning of another agent names that agent, and an unconfirmed one its skill."""
     lessons: list[Heuristic | AntiPattern] = [*found.heuristics, *found.anti_patterns]
     said = {each.id: [f"{REPORTED_BY} {each.agent} alone"] for each in lessons if each.agent != found.agent}
+    for each in found.heuristics:
+        if (skill := skill_of(each)) is not None and not each.success_count:
+            said[each.id] = [f"{REPORTED_BY} the file {skill.get('name') or 'AGENTS.md'} alone"]
     return _with_notes(found, said, (Heuristic.spec.kind, AntiPattern.spec.kind))
 
 

@@ -7,8 +7,8 @@ there is never a second one; the id of its warning is derived from it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
@@ -33,6 +33,9 @@ NOT_THE_SAME = "not_the_same"
 RELATED = "related"
 """The metadata key of a rule under which older rules are kept that say more, less or the opposite."""
 
+SKILL = "skill"
+"""The metadata key of a rule under which the skill is kept that it was imported from."""
+
 NEWEST_FIRST = Order("timestamp", "desc")
 _OLDEST_FIRST = (Order("timestamp"), Order("id"))
 _MOST_COUNTED = 10_000
@@ -43,12 +46,22 @@ Made = TypeVar("Made", Heuristic, AntiPattern)
 
 def new_lesson_id(outcome: Outcome) -> str:
     """The id of the lesson that begins with this outcome; every process derives the same."""
-    strategy, task = strategy_key(outcome.strategy_used or ""), strategy_key(outcome.task_description)
-    return _digest(outcome.project_id, outcome.agent, strategy, task)
+    return lesson_id_of(outcome.project_id, outcome.agent, outcome.strategy_used or "", outcome.task_description)
+
+
+def lesson_id_of(project_id: str, agent: str, strategy: str, task: str) -> str:
+    """The id of the lesson that begins with this strategy on this task."""
+    return _digest(project_id, agent, strategy_key(strategy), strategy_key(task))
 
 
 def _digest(*parts: str) -> str:
     return hashlib.sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
+
+
+def skill_of(rule: Heuristic) -> Mapping[str, Any] | None:
+    """The skill that a rule was imported from."""
+    known = rule.metadata.get(SKILL)
+    return known if isinstance(known, Mapping) else None
 
 
 class StoredLessons:

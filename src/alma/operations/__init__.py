@@ -24,6 +24,7 @@ from alma.operations.relations import RELATIONS
 from alma.operations.retrieving import RETRIEVING
 from alma.operations.review import REVIEW
 from alma.operations.sessions import SESSIONS
+from alma.operations.skills import SKILLS
 from alma.operations.store import STORE
 from alma.operations.surroundings import SURROUNDINGS
 from alma.operations.timeline import TIMELINE
@@ -50,6 +51,7 @@ OPERATIONS: tuple[Operation[Any, Any], ...] = (
     *TIMELINE,
     *LESSONS,
     *BENEFIT,
+    *SKILLS,
     *CARE,
     *REVIEW,
     *SURROUNDINGS,

@@ -640,13 +640,16 @@ class ALMA(GeneralMemories, Closeable):
         source: str = "explicit_instruction",
         *,
         supersedes: str | Iterable[str] = (),
+        metadata: Mapping[str, Any] | None = None,
     ) -> UserPreference:
         """Store how a user wants things done.
 
         It is compared with the user's other preferences: the same in other words is counted, and of contradicting ones
         the newest holds. `supersedes` are the ids of preferences that it replaces in any case.
         """
-        made = UserPreference(user_id=user_id, category=category, preference=preference, source=source)
+        made = UserPreference(
+            user_id=user_id, category=category, preference=preference, source=source, metadata=dict(metadata or {})
+        )
         return self._ingested(made, Attribution(user_id=made.user_id), source, supersedes)
 
     @traced("upsert_memory", _id_of_record)
@@ -658,6 +661,7 @@ class ALMA(GeneralMemories, Closeable):
         source: str = "user_stated",
         *,
         supersedes: str | Iterable[str] = (),
+        metadata: Mapping[str, Any] | None = None,
     ) -> DomainKnowledge:
         """Store a fact, if the agent may learn in this domain.
 
@@ -667,7 +671,14 @@ class ALMA(GeneralMemories, Closeable):
         # Without a domain, no scope could be checked.
         agent, domain = self._agent(agent), checked_name("alma", "domain", domain)
         self.learning.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
-        made = DomainKnowledge(agent=agent, project_id=self.project_id, domain=domain, fact=fact, source=source)
+        made = DomainKnowledge(
+            agent=agent,
+            project_id=self.project_id,
+            domain=domain,
+            fact=fact,
+            source=source,
+            metadata=dict(metadata or {}),
+        )
         return self._ingested(made, Attribution(agent=agent), source, supersedes)
 
     def _ingested(self, made: T, by: Attribution, source: str, supersedes: str | Iterable[str] = ()) -> T:

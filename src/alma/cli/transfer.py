@@ -66,6 +66,9 @@ def import_command(
     zone: Annotated[str, typer.Option(help="The time zone of naive times, for example Europe/Prague.")] = "UTC",
     embedding_model: Annotated[str | None, typer.Option(help="The model of the source's embeddings.")] = None,
     embed: Annotated[str | None, typer.Option(help="Also create vectors: local, openai, azure or mock.")] = None,
+    deleted: Annotated[
+        bool, typer.Option("--deleted", help="Also restore what was deleted or rejected here; only of an export.")
+    ] = False,
     trusted: Annotated[bool, typer.Option("--trusted", help="Trust the source: no text is quarantined.")] = False,
     batch_size: Annotated[int, typer.Option(help="The number of records per batch.")] = 1000,
     max_row_mb: Annotated[int, typer.Option(min=1, help="The maximum size of a line, row or item.")] = 256,
@@ -77,7 +80,7 @@ def import_command(
     place = place_of(config, into, schema)
     limits = Limits(max_row_mb * MEGABYTE, max_unpacked_mb * MEGABYTE)
     if system == "jsonl":
-        _import_export(source, place, limits, dry_run, as_json)
+        _import_export(source, place, limits, dry_run, deleted, as_json)
         return
     if system == _GRAPH:
         _import_graph(source, config, into, project, dry_run, as_json)
@@ -214,11 +217,11 @@ def _store_and_file(
     return place_of(config, store if len(target) == 1 else target[0], schema), target[-1]
 
 
-def _import_export(source: str, place: Place, limits: Limits, dry_run: bool, as_json: bool) -> None:
+def _import_export(source: str, place: Place, limits: Limits, dry_run: bool, deleted: bool, as_json: bool) -> None:
     header = verify_export(source, limits)
     model = (header.embedding_model, header.embedding_dim)
     with open_target(*place, model, dry_run=dry_run) as storage, progress_of("import") as tell:
-        report = import_store(storage, source, dry_run=dry_run, limits=limits, on_progress=tell)
+        report = import_store(storage, source, dry_run=dry_run, limits=limits, on_progress=tell, deleted=deleted)
     _show_transfer(report, as_json)
 
 

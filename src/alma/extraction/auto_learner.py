@@ -31,6 +31,7 @@ from alma.model.governance import Attribution
 from alma.model.learning import SIGNAL, DomainKnowledge, Outcome, UserPreference
 from alma.model.query import And, Compare
 from alma.model.scope import Scope
+from alma.storage.tombstones import CONVERSATIONS
 
 _LOG = logging.getLogger("alma.extraction")
 _SOURCE = "conversation"
@@ -182,14 +183,17 @@ class AutoLearner:
 
     def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
         made: Any
+        heard = {CONVERSATIONS: [_mark(fact, place)]}
         # The assistant may repeat a memory, and a tool may inject instructions; ingest checks both.
         match fact.fact_type:
             case FactType.PREFERENCE:
                 assert place.user_id is not None
-                made = self._alma.add_user_preference(place.user_id, fact.category or GENERAL, fact.content, source)
+                made = self._alma.add_user_preference(
+                    place.user_id, fact.category or GENERAL, fact.content, source, metadata=heard
+                )
             case FactType.DOMAIN_KNOWLEDGE:
                 domain = self._domain(fact, place.agent) or GENERAL
-                made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, source)
+                made = self._alma.add_domain_knowledge(place.agent, domain, fact.content, source, metadata=heard)
             case FactType.OUTCOME | FactType.HEURISTIC | FactType.ANTI_PATTERN:
                 return self._learned(fact, place, source)
         if (reason := made.metadata.get(_QUARANTINED)) is not None:

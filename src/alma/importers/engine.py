@@ -191,6 +191,7 @@ class _Import:
         report.new.update(kind for kind, _ in plan.new)
         report.changed.update(kind for kind, _ in plan.changed)
         report.unchanged.update(plan.unchanged)
+        report.left_out.update(plan.deleted)
         report.quarantined.update(kind for kind, _ in plan.aside)
         report.quarantined.update(kind for waiting in plan.waiting.values() for kind, _ in waiting)
         report.vectors.update(model for vectors in plan.vectors.values() for model in vectors)

@@ -18,6 +18,7 @@ from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record, Reference
 from alma.model.scope import Scope
 from alma.storage.base import Transaction
+from alma.storage.tombstones import tombstones_of
 from alma.transfer.arrival import holders_of, unique_values
 
 _EVERYWHERE = Scope.everywhere()
@@ -59,6 +60,7 @@ class Plan:
     aside: dict[tuple[str, str], QuarantinedRecord] = field(default_factory=dict)
     waiting: dict[tuple[str, str], dict[tuple[str, str], Record]] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
+    deleted: Counter[str] = field(default_factory=Counter)
     met: set[tuple[str, str]] = field(default_factory=set)
     mentioned: set[int] = field(default_factory=set)
 
@@ -100,7 +102,11 @@ class Planner:
         taken.update(self._taken)
         ends = _ends(tx, batch)
         away = quarantined_records(tx, _may_be_away(batch))
+        gone = tombstones_of(tx, [entry.item.record for entry in batch])
         for entry in batch:
+            if (tombstone := gone.get(str(entry.item.record.key))) is not None:
+                plan.deleted[f"{entry.item.record.spec.kind} that {tombstone} here"] += 1
+                continue
             if not self._leads_somewhere(entry, known, ends, away, plan):
                 continue
             for record in self._fitting(entry, known, taken, plan):

@@ -14,6 +14,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import Transaction
+from alma.storage.tombstones import CONVERSATIONS
 from alma.text.canonical import differ_by_typo, fingerprint, ordered_words
 
 COUNT = "occurrence_count"
@@ -24,6 +25,7 @@ EVENTS: tuple[type[Record], ...] = (Outcome,)
 
 _OWNERS = ("user_id", "project_id", "session_id", "agent")
 _CANDIDATES = 8
+_MOST_CONVERSATIONS = 20
 _MIN_SIMILARITY = 0.9
 
 # Memories that differ in one of these fields are not duplicates.
@@ -142,6 +144,8 @@ def _counted_in(name: str) -> Callable[[Any, Any], Changes]:
     def count(known: Any, heard: Any) -> Changes:
         noted = dict(getattr(known, name))
         noted[COUNT] = _number(noted.get(COUNT)) + _number(getattr(heard, name).get(COUNT))
+        if marks := getattr(heard, name).get(CONVERSATIONS):
+            noted[CONVERSATIONS] = list(dict.fromkeys([*noted.get(CONVERSATIONS, ()), *marks]))[-_MOST_CONVERSATIONS:]
         return {name: noted}
 
     return count

@@ -12,6 +12,7 @@ from typing import Any, TypeVar, cast
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ProviderError, RefusedError
 from alma.ingest.deduplication import EVENTS, duplicate_key, is_alike, known_duplicate, merge
+from alma.ingest.deleted_values import DeletedValues
 from alma.ingest.echo_guard import EchoGuard, said_by
 from alma.ingest.screening import DefaultScreen, InjectionScreen, injection_in, injection_in_record
 from alma.judge import default_judge
@@ -19,7 +20,6 @@ from alma.judge.base import Judge
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
 from alma.memory.fact_relations import FACTS, forget_judged, restate, supersede
-from alma.memory.rejections import is_rejected
 from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution, checked_by
 from alma.model.learning import Outcome
@@ -32,6 +32,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
+from alma.storage.tombstones import Because, is_from_before, lift_tombstones, tombstone_of
 from alma.vectors.base import VectorIndex
 
 TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
@@ -80,6 +81,7 @@ class _Incoming:
     by: Attribution
     masked: tuple[Masked, ...]
     source: str
+    returns: str | None = None
 
 
 class Ingest:
@@ -113,6 +115,7 @@ class Ingest:
         self._screen = screen or DefaultScreen(judge)
         self._prepared: dict[tuple[str, str, str], Comparison] = {}
         self.facts = FactComparison(storage, self.judging, index)
+        self._deleted: DeletedValues | None = DeletedValues(storage, self.judging)
 
     def judging(self) -> Judge:
         """The judge that was given, or the default one of the process."""
@@ -123,10 +126,11 @@ class Ingest:
     def keeping_each(self, redactor: Redactor | None) -> Ingest:
         """The same ingest, with another redactor, for records that their writer reads back one by one.
 
-        It neither merges duplicates nor refuses echoes.
+        It neither merges duplicates nor refuses echoes or what was deleted before.
         """
         kept = copy.copy(self)
         kept._echo_guard, kept._merges, kept._redactor, kept._prepared = None, False, redactor, {}
+        kept._deleted = None
         return kept
 
     def ready(
@@ -155,6 +159,9 @@ class Ingest:
             return quarantined
         echo = self._is_echo(incoming)
         (ready,) = embedded(self._embedder, [incoming.record])
+        returns = self._returns(ready.record, incoming.source)
+        if returns is not None:
+            incoming = replace(incoming, by=replace(incoming.by, reason=incoming.by.reason or returns), returns=returns)
         compared = self._compared(ready.record, incoming.source)
         replaced = tuple(supersedes)
         return self._storage.write(lambda tx: self._store(tx, incoming, ready, echo, compared, replaced), incoming.by)
@@ -282,8 +289,7 @@ class Ingest:
         cls, key = type(ready.record), str(ready.record.key)
         if self._merges and ready.record.spec.embeds:
             tx.hold(duplicate_key(ready.record))
-        if is_rejected(tx, ready.record):
-            raise RefusedError("rejected", f"this {cls.spec.kind} was rejected in review; allow it there to store it")
+        self._lift(tx, incoming, ready.record)
         stored = tx.lock(cls, [ready.record.key], _EVERYWHERE)
         if not stored:
             known = known_duplicate(tx, ready.record) if self._merges and ready.record.spec.embeds else None
@@ -299,7 +305,35 @@ class Ingest:
         ready.save(tx)
         self.facts.relate(tx, ready.record, compared)
         _replace(tx, ready.record, supersedes)
-        return Written(key, Status.STORED, incoming.masked)
+        return Written(key, Status.STORED, incoming.masked, reason=incoming.returns)
+
+    def _returns(self, record: Record, source: str) -> str | None:
+        """Why a deleted value is stored again: the user says it again, a memory is written again, or it was erased with
+        all else of its owner. None for other values.
+
+        What returns in another way is refused, and what was rejected in review in any case.
+        """
+        found = None if self._deleted is None else self._deleted.of(record)
+        if found is None:
+            return None
+        if found.because is Because.REJECTED:
+            raise RefusedError("rejected", f"this {record.spec.kind} {found}; allow it there to store it")
+        with self._storage.snapshot() as tx:
+            again = is_from_before(tx, found, record)
+        fresh = isinstance(record, Memory) or found.because is Because.ERASED
+        direct = source == "user" or (fresh and source in self._trusted)
+        if again or not direct:
+            raise RefusedError("deleted", f"this {record.spec.kind} {found}; restore it, or let the user say it again")
+        return f"said again by the {source}: it {found}"
+
+    def _lift(self, tx: Transaction, incoming: _Incoming, record: Record) -> None:
+        """Let a value return that may; whether it may was decided before the transaction."""
+        found = tombstone_of(tx, record)
+        if found is None:
+            return
+        if incoming.returns is None and (self._deleted is not None or found.because is Because.REJECTED):
+            raise RefusedError(str(found.because), f"this {record.spec.kind} {found}")
+        lift_tombstones(tx, [record])
 
     def _same(self, tx: Transaction, record: Record, compared: Comparison) -> Verdict | None:
         """The most certain verdict that a stored fact says the same and agrees in all else."""
@@ -336,6 +370,14 @@ class Ingest:
         admitted = [i for i in incoming if i not in answers]
         echoes = {i: self._is_echo(incoming[i]) for i in admitted}
         ready = dict(zip(admitted, embedded(self._embedder, [incoming[i].record for i in admitted]), strict=True))
+        for i in admitted:
+            try:
+                returns = self._returns(ready[i].record, incoming[i].source)
+            except RefusedError as refused:
+                answers[i] = Written(str(records[i].key), Status.REFUSED, incoming[i].masked, None, refused.reason)
+            else:
+                incoming[i] = replace(incoming[i], returns=returns)
+        admitted = [i for i in admitted if i not in answers]
 
         def store(tx: Transaction) -> dict[int, Written]:
             # In a fixed order, so that two batches with the same texts do not deadlock.

@@ -26,9 +26,9 @@ from alma.learning.heuristics import (
 from alma.learning.lessons import RELATED, StoredLessons
 from alma.learning.planning import LessonMatch, Missing, Neighbours, Plan, Planner, in_lesson
 from alma.learning.strategies import StrategyComparer
-from alma.memory.rejections import is_rejected
 from alma.model.learning import AntiPattern, Belief, Heuristic, Outcome
 from alma.model.vector import Vector
+from alma.storage.tombstones import Because, tombstone_of
 from alma.storage.transaction import Transaction
 
 Made = TypeVar("Made", Heuristic, AntiPattern)
@@ -308,9 +308,10 @@ class Commit:
         return Learned(self._outcome, heuristic, warning, tuple(self._notes))
 
     def _add(self, made: Made) -> Made | None:
-        """Store what was learned, unless a person rejected it."""
-        if is_rejected(self._tx, made):
-            self._notes.append(f"not stored: this {made.spec.kind} was rejected in review")
+        """Store what was learned, unless it was deleted or rejected."""
+        tombstone = tombstone_of(self._tx, made)
+        if tombstone is not None and tombstone.because is not Because.ERASED:
+            self._notes.append(f"not stored: this {made.spec.kind} {tombstone}")
             return None
         self._writes.append(lambda: self._tx.insert(made))
         self.made.append(made)

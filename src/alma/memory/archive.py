@@ -11,7 +11,6 @@ from alma import clock
 from alma.cache.base import CacheBackend
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
 from alma.memory.erasure import Bundle, Compactable, Traces, dependents_of, erase, erase_copies, pack, unpack
-from alma.memory.rejections import forget_rejections
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
 from alma.model.governance import (
@@ -31,6 +30,7 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector, StorageBackend, Transaction, checked_storage
 from alma.storage.document import unpacked_record
+from alma.storage.tombstones import Because, lift_tombstones, note_tombstones
 from alma.vectors.base import VectorIndex
 
 ARCHIVABLE: tuple[type[Record], ...] = tuple(cls for cls in KINDS if cls.spec.embeds)
@@ -68,10 +68,12 @@ class Archive:
         reason: str | None = None,
         by: Attribution = ANONYMOUS,
         only_if: Callable[[Record], bool] = lambda _: True,
+        deleted: bool = False,
     ) -> list[str]:
         """Archive records with their vectors and dependents; returns the archive ids.
 
-        Records outside of the scope are skipped, and those for which `only_if` is false once they are locked.
+        Records outside of the scope are skipped, and those for which `only_if` is false once they are locked. What is
+        `deleted` on request, rather than put away by a rule, does not return by extraction, import or merge.
         """
         _archivable(cls)
         wanted = _id_list(ids)
@@ -81,6 +83,8 @@ class Archive:
             records = [record for record in tx.lock(cls, wanted, scope) if only_if(record)]
             bundles = self._bundles(tx, cls, records)
             tx.delete(cls, [record.key for record in records], scope, action="archive")
+            if deleted:
+                note_tombstones(tx, records, Because.DELETED)
             # After the deletion, so that the versions it created are not newer.
             moment = clock.now()
             archived = [pack(bundle, because, self._masked(reason), tx.by.author, moment) for bundle in bundles]
@@ -133,8 +137,8 @@ class Archive:
         def bring(tx: Transaction) -> list[Record]:
             taken = [self._taken(tx, each, scope, cls) for each in wanted]
             bundles = [unpack(archived) for archived in taken]
-            rejected = (each.cause is ArchiveCause.REJECTED for each in taken)
-            forget_rejections(tx, [bundle.record for bundle, was in zip(bundles, rejected, strict=True) if was])
+            gone = (each.cause in (ArchiveCause.REJECTED, ArchiveCause.FORGOTTEN) for each in taken)
+            lift_tombstones(tx, [bundle.record for bundle, was in zip(bundles, gone, strict=True) if was])
             for archived, bundle in zip(taken, bundles, strict=True):
                 _unpack_into(tx, bundle, archived.cause)
             for bundle in bundles:

@@ -14,9 +14,17 @@ from typing import Literal
 
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.archive import Archive
-from alma.memory.erasure import Traces, dependents_of, erase, erase_copies, erase_events
+from alma.memory.erasure import Traces, dependents_of, erase, erase_copies, erase_events, unpack
 from alma.model.common import checked_name
-from alma.model.governance import ANONYMOUS, ArchivedRecord, Attribution, AuditEvent, MergeMark, audit_event
+from alma.model.governance import (
+    ANONYMOUS,
+    ArchiveCause,
+    ArchivedRecord,
+    Attribution,
+    AuditEvent,
+    MergeMark,
+    audit_event,
+)
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import MemoryVersion
 from alma.model.query import And, At, Compare, In, Predicate
@@ -26,6 +34,7 @@ from alma.model.workspace import Project, Session, User
 from alma.paths import file_name_of
 from alma.storage.base import StorageBackend, Transaction, checked_storage
 from alma.storage.history import record_of
+from alma.storage.tombstones import Because, note_tombstones
 from alma.transfer.exporting import export_store
 
 Subject = Literal["user", "project"]
@@ -147,6 +156,7 @@ class Deletions:
         for cls in (*_CONTENT, *_LAST):
             self._each(_keys(self._storage, cls, owner), partial(_erase, cls), by)
         for part in _parts(_keys(self._storage, ArchivedRecord, owner)):
+            self._storage.write(lambda tx, part=part: _bury_archived(tx, part), by)  # type: ignore[misc]
             self._archive.purge(timedelta(0), _EVERYWHERE, by, ids=part, scrub=False)
         self._each(self._past(owner), _erase_past, by)
         self._each(self._said_by(owner), _erase_said, by)
@@ -188,8 +198,16 @@ class Deletions:
 def _erase(cls: type[Record], tx: Transaction, keys: Sequence[str]) -> None:
     held = tx.lock(cls, keys, _EVERYWHERE)
     ids = [str(record.key) for record in held]
+    note_tombstones(tx, held, Because.ERASED)
     erase(tx, held, _EVERYWHERE)
     tx.delete_where(MergeMark, _EVERYWHERE, And(Compare("kind", "eq", cls.spec.kind), In("record_id", ids)))
+
+
+def _bury_archived(tx: Transaction, ids: Sequence[str]) -> None:
+    """Keep the fingerprints of archived records; what was rejected keeps its own."""
+    rows = tx.find(ArchivedRecord, _EVERYWHERE, In("id", list(ids)))
+    gone = [unpack(row).record for row in rows if row.cause is not ArchiveCause.REJECTED]
+    note_tombstones(tx, gone, Because.ERASED)
 
 
 def _erase_past(tx: Transaction, keys: Sequence[str]) -> None:

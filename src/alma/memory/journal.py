@@ -29,6 +29,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.engine import RetrievalEngine
 from alma.retrieval.simple_search import Mode
 from alma.storage.base import StorageBackend, Transaction
+from alma.storage.tombstones import Because, note_tombstones
 from alma.telemetry import traced
 
 _BATCH_SIZE = 500
@@ -62,6 +63,7 @@ def delete_many(
         def delete(tx: Transaction, batch: Sequence[str] = batch) -> list[str]:
             # Another process may have changed them since they were found.
             held = [memory for memory in tx.lock(Memory, batch, scope) if matches(where, memory)]
+            note_tombstones(tx, held, Because.DELETED)
             if hard:
                 erase(tx, held, scope)
             else:

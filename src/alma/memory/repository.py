@@ -28,6 +28,7 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.retrieval.engine import RetrievalEngine
 from alma.storage.base import StorageBackend, Transaction, checked_storage
+from alma.storage.tombstones import Because, lift_tombstones, note_tombstones
 from alma.telemetry import traced
 
 _EVERYWHERE = Scope.everywhere()
@@ -214,6 +215,7 @@ class MemoryRepository(Closeable):
                 return False
             if conflict := _conflict(tx, current, expected_version, None):
                 return conflict
+            note_tombstones(tx, [current], Because.DELETED)
             if hard:
                 erase(tx, [current], scope)
                 return True
@@ -237,6 +239,7 @@ class MemoryRepository(Closeable):
         def bring_back(tx: Transaction) -> str:
             current = self._locked(tx, memory_id, scope, by, ANY_STATE)
             if not current.is_active:
+                lift_tombstones(tx, [current])
                 with tx.audited_as("restore"):
                     tx.save(current.replace(is_active=True, updated_at=clock.now()))
             return memory_id

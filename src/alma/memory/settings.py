@@ -106,7 +106,7 @@ class SystemSettings:
     def list_all(self, user_id: str | None = None) -> list[SettingInForce]:
         """Every setting with its value and where that comes from."""
         with self._storage.snapshot() as tx:
-            stored = {row.key: row for row in tx.find(Setting, _EVERYWHERE)}
+            stored = {row.key: row for row in tx.get_many(Setting, list(_DOCUMENTED), _EVERYWHERE)}
             own = _own_values(tx, user_id)
         found = [_in_force(key, stored.get(key), own) for key in _DOCUMENTED]
         return [_for_model(setting, self._storage.embedding_model) for setting in found]

@@ -78,7 +78,8 @@ def put_away(caller: Caller, request: Chosen, cause: ArchiveCause, reason: str) 
         return PutAway(archive_ids=[])
     user = _user_of_preferences(caller, place, ids, request)
     by = caller.by(user_id=request.user_id)
-    archived = caller.store.archive.put(place.cls, ids, place.scope, cause, reason or None, by)
+    deleted = cause is ArchiveCause.FORGOTTEN
+    archived = caller.store.archive.put(place.cls, ids, place.scope, cause, reason or None, by, deleted=deleted)
     return PutAway(archive_ids=archived, preferences_of=user)
 
 

@@ -122,7 +122,7 @@ def forget_one(caller: Caller, request: ForgetOne) -> OneForgotten:
     if cls is Memory:
         caller.store.journal.delete(request.id, scope, by=by, reason=reason)
     else:
-        caller.store.archive.put(cls, request.id, scope, ArchiveCause.FORGOTTEN, reason, by)
+        caller.store.archive.put(cls, request.id, scope, ArchiveCause.FORGOTTEN, reason, by, deleted=True)
     return OneForgotten(id=request.id, kind=record.spec.kind)
 
 

@@ -235,9 +235,8 @@ class Forgotten(Hinted):
 def forget_learned(caller: Caller, request: Reason) -> Forgotten:
     """Archive one lesson, outcome or fact; it can be restored."""
     scope = caller.project_scope(request.project_id)
-    put = caller.store.archive.put(
-        kind_named(request.kind), request.id, scope, ArchiveCause.FORGOTTEN, request.reason or None, caller.by()
-    )
+    cls, reason = kind_named(request.kind), request.reason or None
+    put = caller.store.archive.put(cls, request.id, scope, ArchiveCause.FORGOTTEN, reason, caller.by(), deleted=True)
     return Forgotten(forgotten=len(put))
 
 

@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from alma.benefit.report import LESSONS, MemoryBenefit, numbers_of
-from alma.memory.rejections import cause_before, forget_rejections, note_rejection, set_cause
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import DEMOTED, IS_DEMOTED, DomainKnowledge, UserPreference, demotion_of
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
@@ -22,6 +21,7 @@ from alma.operations.care import Chosen, PutAway, put_away
 from alma.operations.places import Place, place_of, places, required
 from alma.operations.rows import Row, row_of
 from alma.storage.base import Transaction
+from alma.storage.tombstones import Because, lift_tombstones, note_tombstones, set_cause, tombstone_of
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 _EVERYWHERE = Scope.everywhere()
@@ -231,7 +231,7 @@ def reject_records(caller: Caller, request: Reject) -> PutAway:
         rows = [*waiting, *tx.get_many(ArchivedRecord, put.archive_ids, _EVERYWHERE)]
         for row in rows:
             before = row.cause if row in waiting and row.cause is not ArchiveCause.REJECTED else None
-            note_rejection(tx, caller.store.archive.record(row), before)
+            note_tombstones(tx, [caller.store.archive.record(row)], Because.REJECTED, before)
             set_cause(tx, row, ArchiveCause.REJECTED)
         return [row.id for row in rows]
 
@@ -263,8 +263,9 @@ def allow_records(caller: Caller, request: Allow) -> Allowed:
         waiting: list[str] = []
         for row in (each for each in rows if each.cause is ArchiveCause.REJECTED):
             record = caller.store.archive.record(row)
-            before = cause_before(tx, record)
-            forget_rejections(tx, [record])
+            noted = tombstone_of(tx, record)
+            before = None if noted is None else noted.before
+            lift_tombstones(tx, [record])
             if before is None:
                 back.append(row.id)
             else:

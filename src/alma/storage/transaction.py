@@ -87,6 +87,10 @@ class Transaction(Queries):
         """Record the changes made inside as this action in the audit log."""
         return self._writer.recorder.audited_as(action)
 
+    def without_reason(self) -> AbstractContextManager[None]:
+        """Record the changes made inside without the reason, which may quote what is deleted."""
+        return self._writer.recorder.without_reason()
+
     # ------------------------------------------------------------------ saving
 
     def save(self, *records: Record) -> None:

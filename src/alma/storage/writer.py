@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from datetime import datetime, timedelta
 from operator import attrgetter
 from types import TracebackType
@@ -279,6 +280,15 @@ class Recorder:
             yield
         finally:
             self.action = before
+
+    @contextmanager
+    def without_reason(self) -> Iterator[None]:
+        """Record the changes made inside without the reason, which may quote what is deleted."""
+        before, self._by = self._by, replace(self._by, reason=None)
+        try:
+            yield
+        finally:
+            self._by = before
 
     def reset(self) -> None:
         """Begin new audit chains after everything was erased."""

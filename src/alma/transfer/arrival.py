@@ -17,6 +17,7 @@ from alma.model.record import Record, RecordSpec, Unique
 from alma.storage import history
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import to_document
+from alma.storage.tombstones import KEY, lift_tombstones, of_another_store, tombstones_of
 from alma.transfer.ledger import NO_LEDGER, READ_AT, Entry, Ledger, content_digest, counters_of, shared_version
 from alma.transfer.parcels import EVERYWHERE, Conflict, Parcel, Refused, Renamed, TransferReport, versions_of
 
@@ -59,7 +60,15 @@ class _Outcome:
 class Arrival:
     """Stores arriving records; each call is one transaction."""
 
-    def __init__(self, storage: StorageBackend, by: Attribution = ANONYMOUS, ledger: Ledger = NO_LEDGER) -> None:
+    def __init__(
+        self,
+        storage: StorageBackend,
+        by: Attribution = ANONYMOUS,
+        ledger: Ledger = NO_LEDGER,
+        *,
+        deleted: bool = False,
+    ) -> None:
+        self._deleted = deleted
         self.report = TransferReport()
         self._storage = storage
         self._by = by
@@ -113,6 +122,7 @@ class Arrival:
             gone = {p.record.key for p in parcels if _deleted_since(had.get(p.record.key), p.record)}
             report.kept[cls.spec.kind] += len(gone)
             parcels = [parcel for parcel in parcels if parcel.record.key not in gone]
+        parcels = self._returning(tx, cls, parcels, report)
         ready = {parcel.record.key: entries[parcel.record.key].counted(None, parcel.record, None) for parcel in parcels}
         # A record deleted here has a history already; its return is added to it.
         adopted = [p for p in parcels if p.versions and p.record.key not in had]
@@ -128,6 +138,21 @@ class Arrival:
         self._ledger.note(
             tx, cls.spec, {key: (record, record) for key, record in ready.items()}, entries, () if telling else ready
         )
+
+    def _returning(
+        self, tx: Transaction, cls: type[Record], parcels: Sequence[Parcel], report: TransferReport
+    ) -> list[Parcel]:
+        """The parcels without what was deleted or rejected here; tombstones of another store do not replace these."""
+        if cls is Setting:
+            foreign = of_another_store(tx, (parcel.record.key for parcel in parcels))
+            return [parcel for parcel in parcels if parcel.record.key not in foreign]
+        active = [parcel.record for parcel in parcels if getattr(parcel.record, "is_active", True)]
+        gone = {} if self._deleted else tombstones_of(tx, active)
+        if self._deleted:
+            lift_tombstones(tx, active)
+        for key, tombstone in gone.items():
+            report.refused.append(Refused(cls.spec.kind, key, f"it {tombstone} here; --deleted restores it"))
+        return [parcel for parcel in parcels if str(parcel.record.key) not in gone]
 
     # ------------------------------------------------------------------ existing records
 
@@ -146,6 +171,8 @@ class Arrival:
         noted: dict[str, tuple[Record, Record]] = {}
         for parcel in parcels:
             key, old = parcel.record.key, stored[parcel.record.key]
+            if cls is Setting and key == KEY:
+                continue
             if (reason := _other_owner(old, parcel.record)) is not None:
                 report.refused.append(Refused(cls.spec.kind, key, reason))
                 continue

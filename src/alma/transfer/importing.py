@@ -82,15 +82,17 @@ def import_store(
     by: Attribution = IMPORTING,
     limits: Limits = _LIMITS,
     on_progress: OnProgress = lambda done, total: None,
+    deleted: bool = False,
 ) -> TransferReport:
     """Import an export file.
 
     The whole file is verified before anything is written. New records arrive with their history; an existing record is
-    replaced if the arriving one was changed later. Importing twice changes nothing. A dry run is rolled back.
+    replaced if the arriving one was changed later. Importing twice changes nothing. A dry run is rolled back. What was
+    deleted or rejected in this store stays away, unless `deleted` is true.
     """
     header = verify_export(path, limits)
     with rolled_back(storage, by, only_if=dry_run):
-        arrival = Arrival(storage, by)
+        arrival = Arrival(storage, by, deleted=deleted)
         for number, take in _steps(header.path, limits, arrival, storage, by):
             try:
                 take()

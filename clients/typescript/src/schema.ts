@@ -661,6 +661,16 @@ export interface DetectedRelations {
   detected: Array<DetectedRelation>;
 }
 
+export interface DiffSkills {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  documents: Array<Document>;
+  /** The agent that learns them; default: the one that the file names. */
+  agent?: string | null;
+  /** How far a stored lesson must be confirmed to be missed in files. */
+  least?: "established" | "corroborated" | "provisional";
+}
+
 /** How an engine's entry of a record differs from what the store holds. */
 export type Difference = "missing" | "stale" | "orphaned" | "corrupted";
 
@@ -684,6 +694,12 @@ export interface Distinguished {
   removed: Array<string>;
   /** The merged facts that are separate memories again. */
   restored?: Array<string>;
+}
+
+export interface Document {
+  /** Its path; a file named SKILL.md is a skill, any other is an AGENTS.md. */
+  path: string;
+  text: string;
 }
 
 /** A fact about a domain, as opposed to a strategy. */
@@ -802,6 +818,30 @@ export interface Explanation {
   similarity?: number | null;
   relevance?: number | null;
   strength?: "strong" | "weak";
+}
+
+export interface ExportSkills {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  /** Only lessons of this agent. */
+  agent?: string | null;
+  /** How far a lesson must be confirmed at least. */
+  least?: "established" | "corroborated" | "provisional";
+  /** A SKILL.md for each lesson, or one AGENTS.md. */
+  form?: "skills" | "agents";
+  /** The text of the AGENTS.md so far, of which everything else is kept. */
+  before?: string;
+}
+
+export interface ExportedDocument {
+  path: string;
+  text: string;
+  /** The ids of its lessons. */
+  lessons: Array<string>;
+}
+
+export interface ExportedSkills {
+  documents: Array<ExportedDocument>;
 }
 
 export interface FacetValues {
@@ -1124,6 +1164,31 @@ export interface ImportLines {
   lines: Array<Line>;
   /** Where the texts come from; texts of unknown sources are screened. */
   source?: string;
+}
+
+export interface ImportSkills {
+  /** The project; default: the configured one. */
+  project_id?: string | null;
+  documents: Array<Document>;
+  /** The agent that learns them; default: the one that the file names. */
+  agent?: string | null;
+  /** Say what would happen, and store nothing. */
+  dry_run?: boolean;
+}
+
+export interface ImportedLesson {
+  path: string;
+  condition?: string;
+  status: "stored" | "known" | "quarantined" | "refused";
+  id?: string | null;
+  /** Of a quarantined lesson: restore accepts it. */
+  archive_id?: string | null;
+  reason?: string | null;
+}
+
+export interface ImportedSkills {
+  lessons: Array<ImportedLesson>;
+  dry_run: boolean;
 }
 
 export interface InMind {
@@ -3076,6 +3141,23 @@ export interface SimilarPatterns {
   patterns: Array<SimilarPattern>;
 }
 
+export interface SkillDifference {
+  difference: "changed" | "only in the files" | "only in the store";
+  condition: string;
+  path?: string | null;
+  id?: string | null;
+  /** What the file says to do. */
+  in_file?: string | null;
+  /** What the store says to do. */
+  in_store?: string | null;
+}
+
+export interface SkillDifferences {
+  /** The number of lessons that the files and the store both have. */
+  same: number;
+  differences: Array<SkillDifference>;
+}
+
 export interface StateCleared {
   cleared: boolean;
 }
@@ -3735,6 +3817,9 @@ export interface Operations {
   observe_outcome: { input: Observe; output: ObservedOutcome };
   demote_harmful: { input: DemoteHarmful; output: Demoted };
   reinstate_memories: { input: Reinstate; output: Reinstated };
+  export_skills: { input: ExportSkills; output: ExportedSkills };
+  import_skills: { input: ImportSkills; output: ImportedSkills };
+  diff_skills: { input: DiffSkills; output: SkillDifferences };
   forget_records: { input: ForgetRecords; output: PutAway };
   pin_records: { input: Pin; output: PinnedRecords };
   correct_record: { input: alma__operations__care__Correct; output: RecordKept };
@@ -3988,6 +4073,12 @@ export interface OperationMethods {
   demoteHarmful(input?: Operations["demote_harmful"]['input'], options?: CallOptions): Promise<Operations["demote_harmful"]['output']>;
   /** Use demoted memories again, and measure them anew from now on. */
   reinstateMemories(input: Operations["reinstate_memories"]['input'], options?: CallOptions): Promise<Operations["reinstate_memories"]['output']>;
+  /** Write the confirmed lessons as Agent Skills or as sections of an AGENTS.md, with their evidence. */
+  exportSkills(input?: Operations["export_skills"]['input'], options?: CallOptions): Promise<Operations["export_skills"]['output']>;
+  /** Learn lessons from Agent Skills and AGENTS.md files. */
+  importSkills(input: Operations["import_skills"]['input'], options?: CallOptions): Promise<Operations["import_skills"]['output']>;
+  /** Compare Agent Skills and AGENTS.md files with the lessons of the store. */
+  diffSkills(input: Operations["diff_skills"]['input'], options?: CallOptions): Promise<Operations["diff_skills"]['output']>;
   /** Move memories of one kind to the archive; they can be restored. */
   forgetRecords(input: Operations["forget_records"]['input'], options?: CallOptions): Promise<Operations["forget_records"]['output']>;
   /** Pin memories, so that they are never forgotten by rule, or take the pin off. */
@@ -4156,6 +4247,9 @@ export const WRITES: { readonly [name in keyof Operations]: boolean } = {
   observe_outcome: true,
   demote_harmful: true,
   reinstate_memories: true,
+  export_skills: false,
+  import_skills: true,
+  diff_skills: false,
   forget_records: true,
   pin_records: true,
   correct_record: true,

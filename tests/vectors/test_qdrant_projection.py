@@ -246,6 +246,19 @@ def test_every_difference_is_found_and_repaired(
     assert client.count(collection).count == projection.count(Memory) == len(names)
 
 
+def test_a_collection_for_vectors_of_another_length_is_made_again(
+    storage: StorageBackend, qdrant: QdrantNode, client: QdrantClient, prefix: str
+) -> None:
+    storage.save(make.a_memory(embedding=EAST))
+    with QdrantProjection(qdrant.url, prefix=prefix, model=storage.embedding_model, dims=8) as another:
+        another.prepare()
+    with QdrantProjection(qdrant.url, prefix=prefix, model=storage.embedding_model, dims=4) as projection:
+        sync = synchronized(storage, projection)
+        assert sync.validate_data_integrity().is_consistent
+        assert client.count(f"{prefix}_memory_embeddings").count == 1
+        projection.clear()
+
+
 def test_a_record_can_be_as_large_as_the_store_allows(projection: QdrantProjection) -> None:
     # More than the server takes in one request.
     states = [change(make.a_memory(id=f"{n}", title="x" * (1 << 20)), EAST) for n in range(40)]

@@ -65,7 +65,8 @@ class QdrantProjection(Projection):
         self._server.ping()
 
     def is_lost(self) -> bool:
-        return self._lacks_collections(self._collections.aliases())
+        aliases = self._collections.aliases()
+        return self._lacks_collections(aliases) or bool(self._collections.misfits(self._dims, aliases))
 
     def prepare(self) -> None:
         aliases = self._collections.aliases()
@@ -116,7 +117,7 @@ class QdrantProjection(Projection):
 
     def clear(self) -> None:
         self._listed.clear()
-        self._collections.delete_all()
+        self._collections.delete_all(self._dims)
 
     def close(self) -> None:
         self._server.close()

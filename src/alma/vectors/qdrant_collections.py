@@ -81,10 +81,23 @@ class Collections:
         except MissingCollectionError:
             return 0
 
-    def delete_all(self) -> None:
-        """Delete every collection of these kinds that has points; their aliases go with them."""
+    def misfits(self, dims: int | None, aliases: Mapping[str, str]) -> list[str]:
+        """The collections of the current model whose vectors have another length."""
+        if self._model is None or dims is None:
+            return []
+        names = [aliases[alias] for cls in KINDS if (alias := self.name(cls, self._model)) in aliases]
+        return [name for name in names if self._length(name) != dims]
+
+    def _length(self, name: str) -> int | None:
+        """The length of a collection's vectors; None for one that is not ALMA's."""
+        vectors = self._server.call(lambda client: client.get_collection(name)).config.params.vectors
+        return vectors.size if isinstance(vectors, m.VectorParams) else None
+
+    def delete_all(self, dims: int | None) -> None:
+        """Delete every collection of these kinds that has points or does not fit; their aliases go with them."""
         starts = tuple(f"{self.base(cls)}." for cls in KINDS)
-        complete = {*self.aliases().values()}
+        aliases = self.aliases()
+        complete = {*aliases.values()}.difference(self.misfits(dims, aliases))
         for each in self._server.call(lambda client: client.get_collections()).collections:
             name = each.name
             if name.startswith(starts) and (name not in complete or self.points(name)):

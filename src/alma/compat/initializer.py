@@ -15,7 +15,6 @@ from typing import Any
 from alma.clock import new_id, now
 from alma.model.workspace import WorkItem
 from alma.session.initializer import CodebaseOrientation as Codebase
-from alma.session.initializer import RulesOfEngagement as Rules
 
 _log = logging.getLogger("alma.session")
 _UNKNOWN = "unknown"
@@ -197,8 +196,9 @@ class SessionInitializer:
         scope = scopes.get(agent) if isinstance(scopes, Mapping) else None
         if scope is None:
             return RulesOfEngagement()
-        rules = Rules.of(scope, quality_gates=_QUALITY_GATES)
-        return RulesOfEngagement(list(rules.scope_rules), list(rules.constraints), list(rules.quality_gates))
+        allowed = [f"Learn from: {', '.join(scope.can_learn)}"] if scope.can_learn else []
+        forbidden = [f"Do not learn from: {', '.join(scope.cannot_learn)}"] if scope.cannot_learn else []
+        return RulesOfEngagement(allowed, forbidden, list(_QUALITY_GATES))
 
     def _summarize_goal(self, prompt: str, work_items: Sequence[Any]) -> str:
         if len(work_items) < 2:

@@ -88,7 +88,7 @@ class ScopeReports:
         if self.strict_mode and not scope.is_allowed(domain) and not _resembles(domain, scope.can_learn):
             why = f"the domain {domain!r} is not among those of the agent {agent!r}"
             return ValidationReport(ValidationResult.DENIED_OUT_OF_SCOPE, agent, domain, why, *lists)
-        return ValidationReport(ValidationResult.ALLOWED, agent, domain, "the agent may learn this", *lists)
+        return ValidationReport(ValidationResult.ALLOWED, agent, domain, "Learning allowed", *lists)
 
     def _of_unknown(self, agent: str, domain: str) -> ValidationReport:
         if self.allow_unknown_agents:

@@ -87,6 +87,17 @@ def test_the_command_line_draws_the_intervals_on_one_scale(alma: ALMA, tmp_path:
     assert "alma benefit demote-harmful" in told
 
 
+def test_the_command_line_withholds_as_configured_and_credits_outcomes(tmp_path: Path) -> None:
+    config = tmp_path / "config.yaml"
+    config.write_text("{project_id: shop, storage_dir: ., embedding_provider: mock, benefit: {withhold: 0.1}}")
+    told = ("--agent", "victor", "--config", str(config))
+    run("learning", "add-knowledge", "billing", "The billing service deploys to the cluster", *told)
+    retrieval = run("retrieve", TASK, *told, "--json").json["retrieval_id"]
+    outcome = ("--outcome", "success", "--strategy", "drain the queue", "--verified-by", "tests")
+    assert run("learn", TASK, *told, *outcome, "--retrieval-id", retrieval).returncode == 0
+    assert "1 task with an outcome that counts (all: 1 tests)" in run("benefit", "report", *told).stdout
+
+
 def test_what_harms_is_demoted_listed_for_review_and_reinstated(alma: ALMA) -> None:
     caller = Caller(alma)
     assert "restart the cluster twice" in shown(alma)

@@ -396,7 +396,7 @@ def _print_benefit(result: Json, request: Json) -> None:
     say(f"{_number(result['trials'], 'task')} with an outcome that counts (all: {known or 'none'})")
     if not result["memories"]:
         waiting = "Report outcomes with  alma learn --retrieval-id ID , or count observed ones with  --signals"
-        say(waiting if known else "Nothing was measured yet: configure  benefit: {withhold: 0.05}")
+        say(waiting if known else "Nothing was measured yet; it needs  benefit: {withhold: 0.05}  in the configuration")
         return
     reach = max(0.1, *(max(abs(each["low"]), abs(each["high"])) for each in result["memories"]))
     say(f"\nEffect on the success rate, {result['level']:.0%} intervals that hold at all times:")
@@ -428,9 +428,11 @@ def _plotted(each: Json, reach: float) -> str:
     low, mark, high = (place(each[name]) for name in ("low", "effect", "high"))
     line = ["─" if low <= at <= high else " " for at in range(_PLOT_WIDTH)]
     line[place(0)] = "┼" if low <= place(0) <= high else "│"
-    line[mark] = "●"
+    is_known = each["state"] != "not enough data"
+    line[mark] = "●" if is_known else line[mark]
     rates = " / ".join(_rate(each.get(f"rate_{name}"), each[name]) for name in ("shown", "withheld"))
-    return f"{''.join(line)}  {each['effect']:+7.1%}  {rates:<20}  {each['state']:<15}"
+    effect = f"{each['effect']:+7.1%}" if is_known else f"{'–':>7}"
+    return f"{''.join(line)}  {effect}  {rates:<20}  {each['state']:<15}"
 
 
 def _rate(rate: float | None, tasks: int) -> str:

@@ -93,22 +93,7 @@ def open_memory(config: Path | None, store: str | None, project: str | None, *, 
             f"there is no store at {without_password(place.store)} yet: the first  alma remember  or  alma learn  "
             "creates it, or name yours with --store or --config"
         )
-    parts = parts_chosen(config_file(config, store), store, project)
-    return ALMA(
-        parts.storage,
-        parts.retrieval,
-        parts.learning,
-        parts.scopes,
-        parts.project_id,
-        log_reads=parts.log_reads,
-        redactor=parts.redactor,
-        judge=parts.judge,
-        llm=parts.llm,
-        projections=parts.projections,
-        relay=parts.relay,
-        graph=parts.graph,
-        maintenance=parts.maintenance,
-    )
+    return ALMA._of(parts_chosen(config_file(config, store), store, project))
 
 
 def without_password(store: str) -> str:

@@ -92,7 +92,7 @@ function Frame({ me, load }) {
     <div class="frame ${open ? "menu-open" : ""}">
       <header class="top"><button type="button" class="button menu-button" aria-expanded=${open} aria-controls="nav" onClick=${() => setOpen(!open)}><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M4 7h16M4 12h16M4 17h16" /></svg><span class="unseen">${s.menu}</span></button>
         <a class="brand" href=${hrefOf("overview")}><img src=${new URL("icon.svg", import.meta.url)} alt="" width="26" height="26" /> ${s.product}</a>
-        <div class="top-tools"><label class="top-project"><span>${s.project}</span><${Input} value=${project} suggestions=${facets.projects}
+        <div class="top-tools"><label class="top-project"><span>${s.project}</span><${Input} aria-label=${s.project} value=${project} suggestions=${facets.projects}
             onValue=${(value) => address.change({ project: value === me.project_id ? "" : value })} /></label><${Moment} address=${address} /></div></header>
       <nav id="nav" class="nav" aria-label=${s.menu}><ul>${VIEWS.map((view) => html`<li key=${view}><a href=${hrefOf(view)} aria-current=${page === view ? "page" : undefined}><svg viewBox="0 0 24 24" aria-hidden="true"><path d=${ICONS[view]} /></svg>${s.views[view]}</a></li>`)}</ul>
         <div class="nav-foot">${me.key_name && html`<p class="quiet small">${me.key_name}${!can("create_memory") && html` · ${s.readOnly}`}</p>`}

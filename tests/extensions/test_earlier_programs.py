@@ -52,6 +52,11 @@ from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing.builders import a_heuristic
 
 
+@pytest.fixture(autouse=True)
+def _in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
 @pytest.fixture
 def alma(tmp_path: Path) -> ALMA:
     scopes = {

@@ -14,6 +14,9 @@ from alma.errors import ValidationError
 LONGEST_VECTOR = 16_000
 """The maximum number of dimensions, which is that of pgvector."""
 
+# One in 16-bit fixed point.
+_ONE = 1 << 15
+
 
 class Vector(Sequence[float]):
     """An embedding in its stored form: finite 32-bit floats. It is created from a sequence of numbers or a
@@ -42,6 +45,30 @@ class Vector(Sequence[float]):
         swapped = self._floats[:]
         swapped.byteswap()
         return swapped.tobytes()
+
+    def packed(self) -> bytes:
+        """The bytes in an SQLite store: 16-bit fixed-point numbers where these are exactly the same, else the floats.
+
+        The local model makes such vectors. A mark at the end makes the length of fixed-point numbers odd.
+        """
+        # Most others differ in the first component.
+        if (self._floats[0] * _ONE) % 1:
+            return self.to_bytes()
+        scaled = [number * _ONE for number in self._floats]
+        whole = list(map(int, scaled))
+        if whole != scaled or not (min(whole) > -_ONE and max(whole) < _ONE):
+            return self.to_bytes()
+        return struct.pack(f"<{len(whole)}hb", *whole, 1)
+
+    @classmethod
+    def unpacked(cls, data: bytes) -> Vector:
+        """The vector in packed bytes."""
+        if len(data) % 2 == 0:
+            return cls.from_bytes(data)
+        vector = cls.__new__(cls)
+        whole = struct.unpack(f"<{len(data) // 2}hb", data)[:-1]
+        vector._floats = array("f", [number / _ONE for number in whole])
+        return vector
 
     def __len__(self) -> int:
         return len(self._floats)

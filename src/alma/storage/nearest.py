@@ -5,9 +5,13 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from alma.model.vector import Vector
-from alma.storage.fixed_point import rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 _ROWS_AT_ONCE = 4096
 
@@ -38,7 +42,7 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     if not blobs:
         return []
     # Double precision: the squares of large single-precision numbers would overflow.
-    stored = rows(blobs).astype(np.float64)
+    stored = _rows(blobs).astype(np.float64)
     query = np.frombuffer(wanted.to_bytes(), dtype="<f4").astype(np.float64)
     lengths = np.sqrt(np.einsum("ij,ij->i", stored, stored)) * np.sqrt(query @ query)
     # Not with BLAS, whose last digit depends on the number of rows: the same pair must always have the same cosine.
@@ -46,3 +50,16 @@ def cosines(wanted: Vector, blobs: Sequence[bytes]) -> list[float]:
     cosines = np.divide(dots, lengths, out=np.zeros(len(stored)), where=lengths > 0)
     clipped: list[float] = np.minimum(np.maximum(cosines, -1.0), 1.0).tolist()
     return clipped
+
+
+def _rows(blobs: Sequence[bytes]) -> NDArray[np.floating]:
+    """Packed vectors as rows of an array."""
+    import numpy as np
+
+    kinds = {len(blob) % 2 for blob in blobs}
+    if kinds == {0}:
+        return np.frombuffer(b"".join(blobs), "<f4").reshape(len(blobs), -1)
+    if kinds == {1}:
+        whole = np.frombuffer(b"".join(blobs), np.uint8).reshape(len(blobs), -1)[:, :-1]
+        return np.ascontiguousarray(whole).view("<i2") / np.float64(1 << 15)
+    return np.concatenate([_rows([blob]) for blob in blobs])

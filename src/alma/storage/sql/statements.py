@@ -17,7 +17,6 @@ from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.backend import TEXT_LENGTH, Query
 from alma.storage.document import json_text, strings_text, timestamp_of, timestamp_text
-from alma.storage.fixed_point import unpacked
 from alma.storage.ranking import CountCache
 from alma.storage.sql.clauses import Clauses, DialectName, Encoder, Names, Shape, Spelling, Values
 
@@ -53,7 +52,7 @@ def _utc(moment: datetime) -> datetime:
 
 def as_vector(value: Vector | bytes) -> Vector:
     """The vector in a column, which holds bytes on SQLite and without pgvector."""
-    return value if isinstance(value, Vector) else unpacked(value)
+    return value if isinstance(value, Vector) else Vector.unpacked(value)
 
 
 _MOST_SHAPES = 512
@@ -73,7 +72,7 @@ _SQLITE_DECODERS: dict[FieldType, Encoder] = {
     FieldType.JSON: lambda text: json.loads(text) if text != "{}" else {},
     FieldType.STRINGS: lambda text: tuple(json.loads(text)) if text != "[]" else (),
     FieldType.TAGS: lambda text: tuple(sorted(json.loads(text))) if text != "[]" else (),
-    FieldType.VECTOR: unpacked,
+    FieldType.VECTOR: Vector.unpacked,
 }
 _POSTGRES_ENCODERS: dict[FieldType, Encoder] = {FieldType.JSON: json_text, FieldType.STRINGS: strings_text}
 _POSTGRES_DECODERS: dict[FieldType, Encoder] = {

@@ -20,7 +20,6 @@ from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorFeed, VectorQuery, changes_owner
-from alma.storage.fixed_point import as_floats, packed
 from alma.storage.migrations.base import HISTORY_TABLE
 from alma.storage.nearest import nearest
 from alma.storage.ranking import without_expiry
@@ -61,7 +60,7 @@ class SQLiteFeed(VectorFeed):
         )
         owners = {kind: self._owners(kind_named(kind).spec, keys) for kind, keys in _keys_by_kind(rows)}
         return [
-            StoredVector(number, kind, key, part, *owners[kind].get(key, _NO_OWNERS), as_floats(data))
+            StoredVector(number, kind, key, part, *owners[kind].get(key, _NO_OWNERS), Vector.unpacked(data).to_bytes())
             for number, kind, key, part, data in rows
         ]
 
@@ -212,7 +211,7 @@ class SQLiteBackend(SqlBackend):
         return translated(self._path)
 
     def stored_vector(self, vector: Vector) -> bytes:
-        return packed(vector)
+        return vector.packed()
 
     def rows(self, sql: str, values: Mapping[str, Any]) -> list[Any]:
         return self._connection.execute(sql, values).fetchall()
@@ -316,7 +315,7 @@ class SQLiteBackend(SqlBackend):
             vectors,
             repeat(model),
             map(len, vectors.values()),
-            map(packed, vectors.values()),
+            map(Vector.packed, vectors.values()),
             strict=False,
         )
         if len(vectors) == 1:

@@ -234,7 +234,7 @@ def test_the_tracker_answers_the_earlier_calls() -> None:
         assert call("unknown") is None
 
 
-def test_items_from_a_tracker_may_be_changed_and_may_wait_for_what_is_no_item() -> None:
+def test_items_from_a_tracker_may_be_changed_and_wait_for_other_things() -> None:
     tracker = ProgressTracker("shop")
     item: Any = tracker.create_work_item("Pay", "with a card", "task", "helena", 80)
     assert (item.blocked_by, item.tests, item == tracker.get_item(item.id)) == ([], [], True)
@@ -380,7 +380,7 @@ def test_the_engine_answers_the_earlier_calls(alma: ALMA) -> None:
     assert engine.get_scorer_weights()["similarity"] > engine.get_scorer_weights()["recency"]
 
 
-def test_what_another_agent_shares_says_whose_it_is(alma: ALMA) -> None:
+def test_what_another_agent_shares_names_its_owner(alma: ALMA) -> None:
     alma.learn("helena", "Test the login form", "success", "fill it in", "form_testing")
     scope = MemoryScope("victor", [], inherit_from=["helena"])
     found = alma.retrieval.retrieve("Test the login form", "victor", "shop", scope=scope)

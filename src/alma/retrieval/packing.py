@@ -323,7 +323,7 @@ class Results:
 
 
 def _shown(record: Record, agent: str | None) -> Record:
-    """The record; one of another agent says in its metadata whose it is."""
+    """The record, with its owner in the metadata if that is another agent."""
     owner = getattr(record, "agent", None)
     if agent is None or owner is None or same_name(owner) == same_name(agent) or not isinstance(record, _SHARED):
         return record

@@ -142,10 +142,10 @@ def cosmos() -> Iterator[CosmosServer]:
 
 
 @contextmanager
-def fresh_database(server: PostgresServer, *, empty: bool = False) -> Iterator[str]:
-    """A new database of a server, dropped at the end; it holds an empty store unless it is to be `empty`."""
+def fresh_database(server: PostgresServer, *, empty: bool = False, template: str | None = None) -> Iterator[str]:
+    """A new database of a server, dropped at the end; it holds an empty store unless it is to be `empty`, or a copy."""
     name = f"test_{uuid.uuid4().hex}"
-    dsn = server.create_database(name, "template1" if empty else _migrated(server))
+    dsn = server.create_database(name, template or ("template1" if empty else _migrated(server)))
     try:
         yield dsn
     finally:

@@ -134,6 +134,21 @@ def test_counts_add_up_over_the_parts_of_a_range(month: ALMA) -> None:
     assert sum(counted["archived"]["quarantined"]) == 2
 
 
+def test_the_past_has_its_own_totals_handoffs_and_contradictions(month: ALMA) -> None:
+    early = (UNTIL - timedelta(days=DAYS - 3)).isoformat()
+    totals = do(month, "count_over_time", until=early)["totals"]
+    browsed = do(month, "browse_memories", as_of=early, limit=200)["rows"]
+    assert 0 < totals["memory"] == len(browsed) < do(month, "count_over_time")["totals"]["memory"]
+    handoffs = [each for each in do(month, "timeline", limit=100)["events"] if each["event"] == "handoff"]
+    newest, oldest = handoffs[0], handoffs[-1]
+    assert do(month, "latest_handoff", agent=newest["agent"])["handoff"]["id"] == newest["id"]
+    then = do(month, "latest_handoff", agent=oldest["agent"], as_of=oldest["at"])
+    assert (then["handoff"]["id"], then["quick_reload"]) == (oldest["id"], "")
+    of_session = do(month, "latest_handoff", agent=oldest["agent"], session_id=oldest["session_id"])
+    assert of_session["handoff"]["id"] == oldest["id"]
+    assert do(month, "list_contradictions", as_of=early) == {"contradictions": []}
+
+
 def test_a_timeline_is_read_to_its_end(month: ALMA) -> None:
     seen: list[Json] = []
     until = None

@@ -228,6 +228,8 @@ def test_orders_from_elsewhere_are_kept_aside_until_they_are_released(memory: AL
     found = operation_named("search_memories").perform(caller, {"query": "send the invoices"})
     assert ORDER not in str(to_json(found))
     (waiting,) = to_json(operation_named("list_archived").perform(caller, {"cause": "quarantined"}))["archived"]
+    named = operation_named("list_archived").perform(caller, {"record_id": waiting["record_id"]})
+    assert to_json(named)["archived"] == [waiting]
     operation_named("restore").perform(caller, {"ids": [waiting["id"]]})
     found = operation_named("search_memories").perform(caller, {"query": "send the invoices"})
     assert ORDER in str(to_json(found))

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from alma import ALMA
 from alma.demo import PROJECT, fill
+from tests.conftest import fresh_database
 from tests.faces.rest import served
+from tests.support.postgres import PostgresServer
 
 _CHROMIUM = "/usr/bin/chromium"
 _ARGUMENTS = (
@@ -24,6 +26,7 @@ _ARGUMENTS = (
     "--disable-sync",
 )
 _WAIT_MS = 30_000
+expect.set_options(timeout=_WAIT_MS)
 _IS_SETTLED = """() => {
   const still = document.querySelector('h1') && !document.querySelector('.skeleton, [aria-busy=true]');
   window.quiet = still ? window.quiet + 1 : 0;
@@ -52,12 +55,29 @@ def shop(demo_store: Path) -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def own_shop(demo_store: Path, tmp_path: Path) -> Iterator[tuple[ALMA, str]]:
-    """A memory with the demonstration and its service, for a test that changes it."""
-    place = shutil.copy(demo_store, tmp_path / "alma.db")
-    with demo_memory(place) as memory, served(memory) as address:
-        yield memory, address
+@pytest.fixture(scope="session")
+def demo_database(postgres: PostgresServer) -> str:
+    """The name of a PostgreSQL database with the demonstration, to copy."""
+    with demo_memory(postgres.create_database("demo", "template1")) as memory:
+        fill(memory)
+    return "demo"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def own_shop(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[tuple[ALMA, str]]:
+    """A memory with the demonstration and its service on each store, for a test that changes it."""
+    # Without a file, backups are written into the working directory.
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as stack:
+        if request.param == "sqlite":
+            place = str(shutil.copy(request.getfixturevalue("demo_store"), tmp_path / "alma.db"))
+        else:
+            server, template = (request.getfixturevalue(name) for name in ("postgres", "demo_database"))
+            place = stack.enter_context(fresh_database(server, template=template))
+        memory = stack.enter_context(demo_memory(place))
+        yield memory, stack.enter_context(served(memory))
 
 
 @pytest.fixture(scope="session")

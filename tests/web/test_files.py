@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -128,3 +129,11 @@ def test_stored_text_is_never_made_into_markup() -> None:
                 "new Function",
             ):
                 assert way not in text, (path, way)
+
+
+def test_the_words_of_the_page_are_in_one_file() -> None:
+    """Between tags of the dashboard there is no text, but only what strings.js or the service says."""
+    for path in STATIC.rglob("*.js"):
+        if "vendor" not in path.parts and path.name not in ("strings.js", "docs.js"):
+            found = re.findall(r">\s*([A-Za-z][A-Za-z ,.]{2,}?)\s*<", path.read_text(encoding="utf-8"))
+            assert found == [], path

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import re
+import subprocess
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -75,6 +78,22 @@ def test_ask_shows_the_prompt_the_scores_and_what_was_dropped(shop: str, open_pa
     with asked(page, "retrieve"):
         page.get_by_label("Compare with another time").last.fill("2020-01-01T00:00")
     expect(page.get_by_text("Only now")).to_be_visible()
+
+
+def test_the_copied_code_runs(shop: str, open_page: OpenPage, capsys: pytest.CaptureFixture[str]) -> None:
+    task = 'Test the "login" form,\nit\'s in Zürich 😀'
+    page = open_page(shop, f"#/ask?agent=helena&task={quote(task)}")
+    page.wait_for_selector(".score-bar")
+    prompt = page.locator("pre").first.inner_text().strip()
+    code = page.locator("section", has_text="As code").locator("pre")
+    exec(code.inner_text(), {})
+    assert capsys.readouterr().out.strip() == prompt
+    page.get_by_role("tab", name="curl").click()
+    ran = subprocess.run(["bash", "-c", code.inner_text()], capture_output=True, text=True, check=True)
+    assert json.loads(ran.stdout)["prompt"].strip() == prompt
+    page.get_by_role("tab", name="MCP").click()
+    request = json.loads(code.inner_text())
+    assert request["params"]["arguments"]["task"] == task
 
 
 def test_browse_filters_pages_and_acts_on_many(own_shop: Shop, open_page: OpenPage) -> None:
@@ -204,6 +223,13 @@ def test_one_slider_drives_every_view_and_two_moments_are_compared(shop: str, op
     expect(page.get_by_text("You see the store as of")).to_be_visible()
     settled(page)
     assert 0 < page.locator("tbody tr").count() < 24
+    page.get_by_role("slider").focus()
+    page.keyboard.press("PageDown")
+    settled(page)
+    shown = page.locator("tbody tr").count()
+    page.get_by_role("link", name="Overview", exact=True).click()
+    settled(page)
+    assert page.locator(".tile", has_text="Memories").locator("b").inner_text() == str(shown)
     page.get_by_role("link", name="Sessions", exact=True).click()
     settled(page)
     assert 0 < page.locator(".span-5 .item").count() < 8
@@ -254,19 +280,33 @@ def test_the_review_inbox_is_emptied_with_keys_and_undone(own_shop: Shop, open_p
     before = items.count()
     assert before >= 5
     rejected = items.first.locator(".item-text").inner_text()
-    page.keyboard.press("r")
+    with asked(page, "reject_records"):
+        page.keyboard.press("r")
     expect(items).to_have_count(before - 1)
     with pytest.raises(RefusedError, match="rejected"):
         memory.journal.create(rejected, project_id="shop")
     page.keyboard.press("u")
     expect(items).to_have_count(before)
+    # Decided one after the other without waiting, and undone from the newest on.
+    for _ in range(2):
+        page.keyboard.press("r")
+    expect(items).to_have_count(before - 2)
+    expect(page.locator(".toast", has_text="Rejected.")).to_have_count(2)
+    settled(page)
+    for left in (before - 1, before):
+        with asked(page, "allow_records"):
+            page.keyboard.press("u")
+        expect(items).to_have_count(left)
+    assert items.first.locator(".item-text").inner_text() == rejected
     page.keyboard.press("a")
     expect(items).to_have_count(before - 1)
     show(page, "review?category=duplicate", "Review")
     if page.locator(".review-item").count():
-        page.get_by_role("button", name=re.compile("Merge")).first.click()
-        expect(page.locator(".toast", has_text="Merged.")).to_be_visible()
-        undo(page)
+        for name, said in (("Merge", "Merged."), ("Keep both", "Kept both.")):
+            page.get_by_role("button", name=re.compile(name)).first.click()
+            expect(page.locator(".toast", has_text=said)).to_be_visible()
+            undo(page)
+            expect(page.locator(".review-item")).to_have_count(1)
     show(page, "review?category=doubtful", "Review")
     doubtful = page.locator(".review-item").count()
     page.keyboard.press("j")
@@ -277,6 +317,9 @@ def test_the_review_inbox_is_emptied_with_keys_and_undone(own_shop: Shop, open_p
     show(page, "review?category=contradiction", "Review")
     page.get_by_role("button", name=re.compile("Keep both")).click()
     expect(page.get_by_text("Nothing to review")).to_be_visible()
+    settled(page)
+    page.keyboard.press("u")
+    expect(page.get_by_role("button", name=re.compile("Keep both"))).to_be_visible()
 
 
 def test_sessions_handoffs_working_memory_and_work_items(own_shop: Shop, open_page: OpenPage) -> None:
@@ -326,7 +369,7 @@ def test_operations_settings_forgetting_backups_imports_and_audit(
     show(page, "operations?tab=backups", "Operations")
     page.get_by_role("button", name="Write a backup").click()
     expect(page.locator("tbody tr")).to_have_count(1)
-    assert next((tmp_path / "backups").glob("alma-*.db")).stat().st_size > 10_000
+    assert next(tmp_path.rglob("backups/alma-*")).stat().st_size > 10_000
     show(page, "operations?tab=imports", "Operations")
     lines = tmp_path / "texts.jsonl"
     lines.write_text('{"content": "The wish list is shared by a link."}\n{"content": "Money is integers."}\n')

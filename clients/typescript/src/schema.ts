@@ -411,6 +411,8 @@ export interface Contradictions {
   /** The project; default: the configured one. */
   project_id?: string | null;
   agent?: string | null;
+  /** As it was recorded at this time. */
+  as_of?: string | null;
 }
 
 export interface Conversation {
@@ -1044,7 +1046,7 @@ export interface HandedOver {
     metadata?: Record<string, unknown>;
     created_at?: string;
   } | null;
-  /** The handoff as text for the next session. */
+  /** The agent's latest handoff as text for the next session. */
   quick_reload?: string;
 }
 
@@ -1391,6 +1393,10 @@ export interface LatestHandoff {
   /** The project; default: the configured one. */
   project_id?: string | null;
   agent: string;
+  /** Only a handoff of this session. */
+  session_id?: string | null;
+  /** The latest one at this time. */
+  as_of?: string | null;
   max_tokens?: number;
 }
 
@@ -1592,6 +1598,8 @@ export interface ListArchived {
   project_id?: string | null;
   /** forgotten, archived, quarantined or merged */
   cause?: ArchiveCause | null;
+  /** Only what became of the memory with this id. */
+  record_id?: string | null;
   /** The user whose preferences are meant; preferences belong to no project. */
   preferences_of?: string | null;
   limit?: number;
@@ -3292,7 +3300,7 @@ export interface TimeCounts {
   succeeded: Array<number>;
   /** For each cause (forgotten, quarantined, merged …), what was put into the archive in each part. */
   archived: Record<string, Array<number>>;
-  /** The number of records of each kind that exist now. */
+  /** The number of records of each kind; with until, of those that were created before. */
   totals: Record<string, number>;
 }
 
@@ -3947,7 +3955,7 @@ export interface OperationMethods {
   releaseMemories(input: Operations["release_memories"]['input'], options?: CallOptions): Promise<Operations["release_memories"]['output']>;
   /** Store a handoff for the next session: what was done, what is next, and what is blocked. */
   createHandoff(input: Operations["create_handoff"]['input'], options?: CallOptions): Promise<Operations["create_handoff"]['output']>;
-  /** Read the latest handoff of an agent. */
+  /** Read the latest handoff of an agent, or that of a session or a time. */
   latestHandoff(input: Operations["latest_handoff"]['input'], options?: CallOptions): Promise<Operations["latest_handoff"]['output']>;
   /** Save the state of an agent, to continue later. */
   saveAgentState(input: Operations["save_agent_state"]['input'], options?: CallOptions): Promise<Operations["save_agent_state"]['output']>;

@@ -9,7 +9,7 @@ from typing import Any
 
 from alma.errors import ValidationError
 from alma.model.fields import JsonObject
-from alma.model.query import Compare, Cursor, Order
+from alma.model.query import EVERYTHING, Compare, Cursor, Order, Predicate
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
 from alma.storage.base import StorageBackend, Transaction, checked_storage
@@ -94,17 +94,17 @@ class Handoffs:
     def __init__(self, storage: StorageBackend) -> None:
         self._storage = checked_storage("handoffs", storage)
 
-    def latest(self, scope: Scope) -> SessionHandoff | None:
-        """The newest handoff inside the scope, or None.
+    def latest(self, scope: Scope, where: Predicate = EVERYTHING) -> SessionHandoff | None:
+        """The newest handoff inside the scope that matches, or None.
 
         A handoff belongs to the user of its session; the handoff of a deleted session belongs to no user.
         """
         if scope.user_id is None:
-            return next(iter(self.find(scope, limit=1)), None)
+            return next(iter(self._storage.find(SessionHandoff, scope, where, _NEWEST_FIRST, limit=1)), None)
         owner, scope = Scope(user_id=scope.user_id), replace(scope, user_id=None)
         after: Cursor | None = None
         with self._storage.snapshot() as tx:
-            while page := tx.find(SessionHandoff, scope, order=_NEWEST_FIRST, limit=_PAGE_SIZE, after=after):
+            while page := tx.find(SessionHandoff, scope, where, _NEWEST_FIRST, _PAGE_SIZE, after):
                 owned = tx.get_many(Session, {handoff.session_id for handoff in page}, owner)
                 ids = {session.id for session in owned}
                 found = next((handoff for handoff in page if handoff.session_id in ids), None)

@@ -260,6 +260,7 @@ class ArchiveCause(StrEnum):
     indexes=(
         Index("idx_archived_records_record", ("record_id", "kind")),
         Index("idx_archived_records_scope", ("project_id", "agent", "archived_at")),
+        Index("idx_archived_records_cause", ("project_id", "cause", "archived_at", "kind")),
         Index("idx_archived_records_user", ("user_id",), where="user_id IS NOT NULL"),
         Index("idx_archived_records_archived", ("archived_at",)),
     ),

@@ -272,6 +272,7 @@ def _put_away(caller: Caller, project_id: str | None, user_id: str | None) -> tu
 
 class ListArchived(InProject):
     cause: ArchiveCause | None = Field(None, description="forgotten, archived, quarantined or merged")
+    record_id: Name | None = Field(None, description="Only what became of the memory with this id.")
     preferences_of: Name | None = Field(None, description=_OF_USER)
     limit: Limit = 20
     user_id: Name | None = ASKING_USER
@@ -296,7 +297,8 @@ def list_archived(caller: Caller, request: ListArchived) -> ArchivedPage:
     """List memories in the archive: forgotten, archived, merged or quarantined ones, which can be restored."""
     archive, user_id = caller.store.archive, caller.user(request.user_id)
     scope, cls = _put_away(caller, request.project_id, request.preferences_of)
-    found = archive.find(scope, cls, request.cause, limit=request.limit)
+    ids = None if request.record_id is None else [request.record_id]
+    found = archive.find(scope, cls, request.cause, ids, limit=request.limit)
     return ArchivedPage(
         archived=[
             Archived(

@@ -162,6 +162,7 @@ def _curve(agent: str | None, outcomes: Sequence[tuple[datetime, bool]], starts:
 
 class Contradictions(InProject):
     agent: Name | None = None
+    as_of: AwareDatetime | None = Field(None, description="As it was recorded at this time.")
 
 
 class Side(Output):
@@ -194,7 +195,9 @@ def list_contradictions(caller: Caller, request: Contradictions) -> Contradictio
     """List lessons that say the opposite, side by side, and which outcomes would change which one is stronger."""
     scope = caller.project_scope(request.project_id, request.agent)
     newest = (Order("created_at", "desc"),)
-    rules = {rule.id: rule for rule in caller.store.storage.find(Heuristic, scope, order=newest, limit=_MOST_RULES)}
+    found = caller.store.storage.find(Heuristic, scope, order=newest, limit=_MOST_RULES, as_of=request.as_of)
+    rules = {rule.id: rule for rule in found}
+    moment = request.as_of or now()
     pairs = {
         tuple(sorted((rule.id, other))): float(link.get("probability", 1.0))
         for rule in rules.values()
@@ -202,7 +205,9 @@ def list_contradictions(caller: Caller, request: Contradictions) -> Contradictio
         if other in rules and link.get("is") == "opposite"
     }
     return ContradictionList(
-        contradictions=[_contradiction(caller, rules[one], rules[other], sure) for (one, other), sure in pairs.items()]
+        contradictions=[
+            _contradiction(caller, rules[one], rules[other], sure, moment) for (one, other), sure in pairs.items()
+        ]
     )
 
 
@@ -212,8 +217,9 @@ def _links(rule: Heuristic) -> Mapping[str, Mapping[str, Any]]:
     return {key: link for key, link in known.items() if isinstance(link, Mapping)}
 
 
-def _contradiction(caller: Caller, one: Heuristic, other: Heuristic, probability: float) -> Contradiction:
-    moment = now()
+def _contradiction(
+    caller: Caller, one: Heuristic, other: Heuristic, probability: float, moment: datetime
+) -> Contradiction:
     extractor = caller.store.learning.extractor
     beliefs = {rule.id: extractor.current_belief(rule, moment) for rule in (one, other)}
     weaker, stronger = sorted((one, other), key=lambda rule: beliefs[rule.id].mean)

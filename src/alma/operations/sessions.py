@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
-from pydantic import Field, StringConstraints
+from pydantic import AwareDatetime, Field, StringConstraints
 
 from alma.memory.working import LeftOut
 from alma.model.memory import Memory
@@ -221,7 +221,7 @@ class CreateHandoff(SessionId):
 
 class HandedOver(Output):
     handoff: SessionHandoff | None = None
-    quick_reload: str = Field("", description="The handoff as text for the next session.")
+    quick_reload: str = Field("", description="The agent's latest handoff as text for the next session.")
 
 
 def _manager(caller: Caller, project_id: str | None) -> SessionManager:
@@ -247,15 +247,19 @@ def create_handoff(caller: Caller, request: CreateHandoff) -> HandedOver:
 
 class LatestHandoff(InProject):
     agent: Name
+    session_id: Name | None = Field(None, description="Only a handoff of this session.")
+    as_of: AwareDatetime | None = Field(None, description="The latest one at this time.")
     max_tokens: int = Field(500, ge=0, le=100_000)
 
 
 @operation("sessions", Right.READ, example={"agent": "helena"})
 def latest_handoff(caller: Caller, request: LatestHandoff) -> HandedOver:
-    """Read the latest handoff of an agent."""
+    """Read the latest handoff of an agent, or that of a session or a time."""
     manager, agent = _manager(caller, request.project_id), caller.agent(request.agent)
-    reload = manager.get_quick_reload(agent, request.max_tokens)
-    return HandedOver(handoff=manager.get_latest_handoff(agent), quick_reload=reload)
+    handoff = manager.get_latest_handoff(agent, request.session_id, request.as_of)
+    is_latest = request.session_id is None and request.as_of is None
+    reload = manager.get_quick_reload(agent, request.max_tokens) if is_latest else ""
+    return HandedOver(handoff=handoff, quick_reload=reload)
 
 
 # ---------------------------------------------------------------------- agent states

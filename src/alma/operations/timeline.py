@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 from alma.clock import now
 from alma.errors import ValidationError
 from alma.memory.history import FieldChange, Version
-from alma.model.governance import ArchivedRecord
+from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import Outcome
 from alma.model.memory import Memory, MemoryVersion
 from alma.model.query import And, Compare, In, Order
@@ -52,7 +52,9 @@ class TimeCounts(Output):
     archived: Mapping[str, Sequence[int]] = Field(
         description="For each cause (forgotten, quarantined, merged …), what was put into the archive in each part."
     )
-    totals: Mapping[str, int] = Field(description="The number of records of each kind that exist now.")
+    totals: Mapping[str, int] = Field(
+        description="The number of records of each kind; with until, of those that were created before."
+    )
 
 
 @operation("history", Right.READ, example={"days": 30, "buckets": 30})
@@ -98,19 +100,24 @@ class _Counter:
 
     def total(self, place: Place) -> int:
         """The number of records that there are; of very many, the number that the store last counted."""
-        if self._request.agent is None:
+        agent, until = self._request.agent, self._request.until
+        if agent is None and until is None:
             size = self._storage.size(place.cls, place.scope)
             return size if size > _COUNTED_EXACTLY else self._storage.count(place.cls, place.scope)
-        return self._storage.count(place.cls, place.scope, place.of_agent(self._request.agent))
+        chosen = [] if agent is None else [place.of_agent(agent)]
+        return self._storage.count(place.cls, place.scope, And(*place.between(None, until), *chosen))
 
     def archived(self) -> dict[str, list[int]]:
         """The number of records put into the archive, for each cause."""
         scope = self._caller.scope(self._request.project_id, agent=self._request.agent)
-        inside = And(Compare("archived_at", "ge", self._edges[0]), Compare("archived_at", "lt", self._edges[-1]))
-        by_cause: dict[str, list[datetime]] = {}
-        for cause, moment in self._storage.values(ArchivedRecord, ("cause", "archived_at"), scope, inside):
-            by_cause.setdefault(str(cause), []).append(moment)
-        return {cause: self._in_parts(iter(moments)) for cause, moments in sorted(by_cause.items())}
+
+        def within(cause: ArchiveCause, start: datetime, end: datetime) -> int:
+            times = (Compare("archived_at", "ge", start), Compare("archived_at", "lt", end))
+            return self._storage.count(ArchivedRecord, scope, And(Compare("cause", "eq", cause), *times))
+
+        found = [cause for cause in ArchiveCause if within(cause, self._edges[0], self._edges[-1])]
+        parts = list(zip(self._edges, self._edges[1:], strict=False))
+        return {str(cause): [within(cause, *part) for part in parts] for cause in sorted(found)}
 
     def _in_parts(self, moments: Iterator[datetime | None]) -> list[int]:
         counts = [0] * (len(self._edges) - 1)
@@ -192,9 +199,13 @@ def _within(name: str, request: InRange) -> list[Compare]:
 def _archived(caller: Caller, request: ReadTimeline) -> Iterator[TimelineEvent]:
     scope = caller.scope(request.project_id, agent=request.agent)
     chosen = [In("kind", list(request.kinds))] if request.kinds else []
-    where = And(*_within("archived_at", request), *chosen)
     order = (Order("archived_at", "desc"),)
-    for row in caller.store.storage.find(ArchivedRecord, scope, where, order, request.limit + 1):
+    rows: list[ArchivedRecord] = []
+    # The archive is indexed by cause.
+    for cause in ArchiveCause:
+        where = And(Compare("cause", "eq", cause), *_within("archived_at", request), *chosen)
+        rows += caller.store.storage.find(ArchivedRecord, scope, where, order, request.limit + 1)
+    for row in rows:
         record = caller.store.archive.record(row)
         if isinstance(record, Memory) and not caller.may_see(record, request.user_id):
             continue
@@ -329,7 +340,7 @@ def _changed(caller: Caller, place: Place, request: Between, until: datetime) ->
     rows = caller.store.storage.values(
         MemoryVersion, ("memory_id",), _EVERYWHERE, inside, (Order("created_at", "desc"),), 20 * request.limit
     )
-    ids = list(dict.fromkeys(record_id for (record_id,) in rows))
+    ids = _stored_before(caller, place, list(dict.fromkeys(record_id for (record_id,) in rows)), request.since)
     named = place.within(In(place.cls.spec.key, ids), *_of_agent(place, request.agent))
     here = {key for (key,) in caller.store.storage.values(place.cls, (place.cls.spec.key,), place.scope, named)}
     told = 0
@@ -340,6 +351,13 @@ def _changed(caller: Caller, place: Place, request: Between, until: datetime) ->
         if each is not None:
             told += 1
             yield each
+
+
+def _stored_before(caller: Caller, place: Place, ids: Sequence[str], moment: datetime) -> list[str]:
+    """Those of these records that had a version before a moment."""
+    earlier = And(Compare("kind", "eq", place.kind), In("memory_id", ids), Compare("created_at", "lt", moment))
+    known = {key for (key,) in caller.store.storage.values(MemoryVersion, ("memory_id",), _EVERYWHERE, earlier)}
+    return [record_id for record_id in ids if record_id in known]
 
 
 def _difference(

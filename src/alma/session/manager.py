@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from alma.bootstrap.stores import StoreUser
@@ -17,7 +18,7 @@ from alma.model.common import checked_name, spellings
 from alma.model.drafts import drafted, put
 from alma.model.fields import JsonObject
 from alma.model.governance import Attribution
-from alma.model.query import Compare, In, Order
+from alma.model.query import And, Compare, In, Order
 from alma.model.scope import Scope
 from alma.model.workspace import Session, SessionHandoff, SessionOutcome
 from alma.session.context import PreviousSession, SessionContext, handoff_topics, open_topic
@@ -283,9 +284,14 @@ class SessionManager(StoreUser):
 
     # ------------------------------------------------------------------ previous sessions
 
-    def get_latest_handoff(self, agent: str) -> SessionHandoff | None:
-        """The handoff of the agent's last session, or None."""
-        return drafted(self._handoffs.latest(self._scope_of(agent)))  # type: ignore[no-any-return]
+    def get_latest_handoff(
+        self, agent: str, session_id: str | None = None, as_of: datetime | None = None
+    ) -> SessionHandoff | None:
+        """The handoff of the agent's last session, or None; only of this session, and not later than `as_of`."""
+        of_session = [] if session_id is None else [Compare("session_id", "eq", session_id)]
+        until = [] if as_of is None else [Compare("created_at", "le", as_of)]
+        found = self._handoffs.latest(self._scope_of(agent), And(*of_session, *until))
+        return drafted(found)  # type: ignore[no-any-return]
 
     def get_session(self, session_id: str) -> Session | None:
         """The session with this id in the project, or None."""

@@ -170,10 +170,10 @@ class Clauses:
         assert_never(predicate)
 
     def _leading(self, predicate: Predicate, hides_sessions: bool) -> str | None:
-        """The field by which records are looked up if a predicate lists a few values: their keys, or a session. Without
-        statistics SQLite treats all equality conditions as equally selective, and might scan all records of a project
-        instead of looking up five keys. A server does not need owners as literals for such lookups, which would prevent
-        reuse of the plan.
+        """The field by which records are looked up if a predicate lists a few values: their keys, a session, or the
+        record that an entry of the archive is about. Without statistics SQLite treats all equality conditions as
+        equally selective, and might scan all records of a project instead of looking up five keys. A server does not
+        need owners as literals for such lookups, which would prevent reuse of the plan.
         """
         if not self._on_sqlite:
             listed = _listed(predicate)
@@ -181,7 +181,7 @@ class Clauses:
                 return self._spec.key
             return "session_id" if hides_sessions and "session_id" in listed else None
         given = set(_given(predicate))
-        return next((name for name in (self._spec.key, "session_id") if name in given), None)
+        return next((name for name in (self._spec.key, "session_id", "record_id") if name in given), None)
 
     def _column(self, name: str, leading: str | None) -> str:
         column = self._columns[name]
@@ -263,22 +263,24 @@ class Clauses:
         leading = "" if self._is_sorted(where) else None
         for term in order:
             column = self._column(term.field, leading)
-            if self._spec.by_name[term.field].nullable and not (term is order[0] and self._is_indexed(term, where)):
+            indexed = term.field == self._spec.key or (term is order[0] and self._is_indexed(term, where))
+            if self._spec.by_name[term.field].nullable and not indexed:
                 terms.append(f"{column} IS NULL")
             terms.append(f"{column} {'ASC' if term.direction == 'asc' else 'DESC'}")
         return ", ".join((*terms, self._columns[self._spec.key]))
 
     def _is_indexed(self, term: Order, where: Predicate) -> bool:
-        """Whether SQLite has an index with the matching records in this order. In a descending index NULLs are last
-        already, and NULLS LAST would make SQLite sort.
+        """Whether SQLite has an index with the matching records in this order. In a descending index, and in a rising
+        one that is read backwards, NULLs are last already, and NULLS LAST would make SQLite sort.
         """
         if not self._on_sqlite or term.direction == "asc":
             return False
-        given, column = frozenset(_given(where)), f"{term.field} DESC"
+        given = frozenset(_given(where))
         return any(
             column in index.columns and given == frozenset(index.columns[: index.columns.index(column)])
             for index in self._spec.indexes
             if index.only in (None, "sqlite")
+            for column in (term.field, f"{term.field} DESC")
         )
 
     def _is_sorted(self, where: Predicate) -> bool:

@@ -1,9 +1,9 @@
 // The frame of the dashboard: navigation, sign-in, the moment that is shown, and the view of the address.
 import { html, render, useCallback, useEffect, useState } from "./html.js";
 import { call, key, onConnection } from "./api.js";
-import { hrefOf, reloadAll, useAddress } from "./state.js";
+import { hrefOf, reloadAll, useAddress, useCall } from "./state.js";
 import { s, when } from "./strings.js";
-import { Button, Check, Failure, Field, fromLocal, Input, Loading, Select, toast, Toasts, toLocal } from "./ui.js";
+import { Button, Check, Failure, Field, fromLocal, Input, Loading, Select, Slider, toast, Toasts, toLocal } from "./ui.js";
 
 const VIEWS = ["overview", "ask", "browse", "lessons", "time", "graph", "review", "work", "operations"];
 const ICONS = {
@@ -18,6 +18,7 @@ const ICONS = {
   operations: "M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6M12 3v3M12 18v3M3 12h3M18 12h3M6 6l2 2M16 16l2 2M18 6l-2 2M8 16l-2 2",
 };
 const THEME = "alma.theme";
+const NO_FACETS = { projects: [], agents: [], users: [], types: [], tags: [], domains: [], sources: [], sessions: {} };
 
 function useTheme() {
   const [theme, setTheme] = useState(() => localStorage.getItem(THEME) || "system");
@@ -62,10 +63,10 @@ function Login({ wrong, done }) {
 function Moment({ address }) {
   const { t } = address.params;
   const [open, setOpen] = useState(Boolean(t));
+  useEffect(() => setOpen(Boolean(t)), [t]);
   if (!open && !t) return html`<${Button} small onClick=${() => setOpen(true)} title=${s.timeSet}>${s.theTime}: ${s.timeNow}<//>`;
   return html`<label class="moment"><span>${s.theTime}</span><input type="datetime-local" value=${toLocal(t)} max=${toLocal(new Date())}
-      onChange=${(event) => address.change({ t: fromLocal(event.target.value) })} /></label>
-    ${t && html`<${Button} small onClick=${() => (setOpen(false), address.change({ t: "" }))}>${s.backToNow}<//>`}`;
+      onChange=${(event) => address.change({ t: fromLocal(event.target.value) })} /></label>`;
 }
 
 function Frame({ me, load }) {
@@ -73,8 +74,8 @@ function Frame({ me, load }) {
   const [theme, setTheme] = useTheme();
   const [open, setOpen] = useState(false);
   const [online, setOnline] = useState(true);
-  const [facets, setFacets] = useState({ projects: [], agents: [], users: [], types: [], tags: [], domains: [], sources: [], sessions: {} });
   const project = address.params.project || me.project_id;
+  const facets = useCall("list_facets", { project_id: project }, { live: false }).data || NO_FACETS;
   useEffect(() => onConnection((now) => {
     setOnline(now);
     if (now) {
@@ -82,9 +83,6 @@ function Frame({ me, load }) {
       reloadAll();
     }
   }), []);
-  useEffect(() => {
-    call("list_facets", { project_id: project }).then(setFacets, () => {});
-  }, [project]);
   useEffect(() => setOpen(false), [address.view, JSON.stringify(address.params)]);
   const can = (operation) => me.operations.includes(operation);
   const page = VIEWS.includes(address.view) || address.view === "memory" ? address.view : "overview";
@@ -100,7 +98,7 @@ function Frame({ me, load }) {
           ${key.get() && html`<${Button} small onClick=${() => (key.clear(), location.reload())}>${s.login.out}<//>`}<p class="quiet small">ALMA ${me.version}</p></div></nav>
       <main id="content" class="content">
         ${!online && html`<div class="banner bad" role="alert">${s.offline}</div>`}
-        ${address.params.t && html`<div class="banner">${s.timePast(when(address.params.t))} <${Button} small onClick=${() => address.change({ t: "" })}>${s.backToNow}<//></div>`}
+        ${address.params.t && html`<div class="banner"><span>${s.timePast(when(address.params.t))}</span>${page !== "time" && html`<${Slider} label=${s.time.slider} asOf=${address.params.t} range=${Number(address.params.range) || 30} change=${address.change} />`}<${Button} small onClick=${() => address.change({ t: "" })}>${s.backToNow}<//></div>`}
         <${View} key=${page} name=${page} ctx=${{ me, can, project, projectId: project, asOf: address.params.t, address, facets, reloadMe: load }} />
       </main></div><${Toasts} />`;
 }

@@ -27,7 +27,17 @@ export function differences(before, after) {
 const isNumber = (value) => typeof value === "number" || value === null || value === undefined;
 const rounded = (value) => (typeof value === "number" ? String(Math.round(value * 1000) / 1000) : "");
 
-const shown = (value) => (value === null || value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value));
+const shown = (value) => (value === null || value === undefined ? "" : Array.isArray(value) ? value.map(shown).join(", ") : typeof value === "string" ? value : JSON.stringify(value));
+
+const isObject = (value) => typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** A change of an object as the changes of its keys. */
+function parts({ field, before, after }) {
+  if (!isObject(before ?? after) || !isObject(after ?? before)) return [{ field, before, after }];
+  const names = [...new Set([...Object.keys(before ?? {}), ...Object.keys(after ?? {})])];
+  const differing = names.filter((name) => JSON.stringify(before?.[name]) !== JSON.stringify(after?.[name]));
+  return differing.flatMap((name) => parts({ field: `${field} ${name}`, before: before?.[name], after: after?.[name] }));
+}
 
 export const Diff = ({ before, after }) => isNumber(before) && isNumber(after) ? html`<del>${rounded(before)}</del> → <ins>${rounded(after)}</ins>` : html`<span class="text">${differences(shown(before), shown(after)).map(([kind, text], i) =>
   kind === "same" ? html`<span key=${i}>${text}</span>` : kind === "in" ? html`<ins key=${i}>${text}</ins>` : html`<del key=${i}>${text}</del>`)}</span>`;
@@ -37,5 +47,5 @@ const HIDDEN = new Set(["updated_at", "last_validated", "last_seen", "last_verif
 /** The changed fields of a record, except for those that change with every write. */
 export const Changes = ({ changes }) => {
   const told = changes.filter((each) => !HIDDEN.has(each.field));
-  return html`<dl class="facts small">${(told.length ? told : changes).map((each) => html`<dt key=${each.field}>${each.field.replaceAll("_", " ")}</dt><dd><${Diff} before=${each.before} after=${each.after} /></dd>`)}</dl>`;
+  return html`<dl class="facts small">${(told.length ? told : changes).flatMap(parts).map((each) => html`<dt key=${each.field}>${each.field.replaceAll("_", " ")}</dt><dd><${Diff} before=${each.before} after=${each.after} /></dd>`)}</dl>`;
 };

@@ -1,7 +1,7 @@
 // Keys, settings and forgetting.
 import { html, useState } from "./html.js";
 import { call, key } from "./api.js";
-import { hrefOf, reloadAll, useCall } from "./state.js";
+import { memoryHref, reloadAll, useCall } from "./state.js";
 import { s } from "./strings.js";
 import { attempt, Badge, Button, Card, Check, CopyButton, Dialog, Empty, Field, Input, KindBadge, Result, Select, Text, Time, toast } from "./ui.js";
 
@@ -26,7 +26,7 @@ export function Keys({ can, facets, reloadMe }) {
     ${made && html`<div class="banner" role="status"><div class="stack tight"><span>${said.keys.made}</span><code class="token">${made.token}</code>${isFirst && html`<span>${said.keys.first}</span>`}</div><${CopyButton} text=${made.token} /></div>`}
     <${Card} title=${said.sections.keys}><${Result} of=${keys} empty=${[(data) => !data.keys.length, html`<${Empty} title=${said.keys.nothing} />`]}>${(data) => html`<div class="table-wrap"><table><tbody>${data.keys.map((each) => html`<tr key=${each.id}><td><b><${Text}>${each.name}<//></b><div class="small quiet"><code>${each.prefix}</code></div></td><td>${each.rights.join(", ")}</td>
       <td class="hide-narrow">${[each.user_id, each.project_id, each.agent].filter(Boolean).join(", ") || said.keys.unlimited}</td><td class="hide-narrow small quiet">${each.last_used_at ? html`${said.keys.used} <${Time} at=${each.last_used_at} />` : said.keys.never}</td>
-      <td class="narrow"><${Badge} tone=${each.status === "valid" ? "good" : "bad"}>${each.status}<//></td><td class="narrow">${each.status === "valid" && can("revoke_key") && html`<${Button} small kind="danger" onClick=${() => setAsked(each)}>${said.keys.revoke}<//>`}</td></tr>`)}</tbody></table></div>`}<//><//>
+      <td class="narrow"><${Badge} tone=${each.status === "valid" ? "good" : "bad"}>${said.keys.states[each.status] || each.status}<//></td><td class="narrow">${each.status === "valid" && can("revoke_key") && html`<${Button} small kind="danger" onClick=${() => setAsked(each)}>${said.keys.revoke}<//>`}</td></tr>`)}</tbody></table></div>`}<//><//>
     ${asked && html`<${Dialog} title=${said.keys.revoke} onClose=${() => setAsked(null)} actions=${html`<${Button} kind="danger" onClick=${() => revoke(asked)}>${said.keys.revoke}<//>`}><p>${said.keys.revokeSure(asked.name)}</p><//>`}</div>`;
 }
 
@@ -59,7 +59,7 @@ export function Settings({ can, me }) {
     const isNumber = typeof each.value === "number";
     return html`<input aria-label=${each.key} type=${isNumber ? "number" : "text"} step="any" value=${each.value} onChange=${(event) => set(each, isNumber ? Number(event.target.value) : event.target.value)} />`;
   };
-  return html`<${Card} title=${said.sections.settings} aside=${html`<label class="row small"><span>${s.ask.user}</span><${Input} value=${user} onValue=${setUser} /></label>`}><${Result} of=${settings}>${(data) => html`<div class="table-wrap"><table><tbody>${data.settings.map((each) => html`<tr key=${each.key}><td><b>${each.key.replaceAll("_", " ")}</b><div class="small quiet">${each.description}</div></td><td>${field(each)}</td><td class="hide-narrow small quiet">${said.settings.default} ${String(each.default)}, ${said.settings.source} ${each.source}</td></tr>`)}</tbody></table></div>`}<//><//>`;
+  return html`<${Card} title=${said.sections.settings} aside=${html`<label class="row small"><span>${s.ask.user}</span><${Input} value=${user} onValue=${setUser} /></label>`}><${Result} of=${settings}>${(data) => html`<div class="table-wrap"><table><tbody>${data.settings.map((each) => html`<tr key=${each.key}><td><b>${each.key.replaceAll("_", " ")}</b><div class="small quiet">${each.description}</div></td><td>${field(each)}</td><td class="hide-narrow small quiet">${said.settings.default(String(each.default))}${each.source !== "default" && `, ${said.settings.source(each.source)}`}</td></tr>`)}</tbody></table></div>`}<//><//>`;
 }
 
 export function Forgetting({ projectId, can, facets }) {
@@ -87,7 +87,7 @@ export function Forgetting({ projectId, can, facets }) {
   return html`<div class="stack"><${Card} title=${said.sections.forgetting}><form class="stack tight" onSubmit=${dry}><p class="quiet">${said.forgetting.lead}</p><div class="fields"><${Field} label=${said.forgetting.days}><input name="days" type="number" min="0" value=${given.older_than_days} onInput=${(event) => change({ older_than_days: Number(event.target.value) })} /><//>
       <${Field} label=${said.forgetting.confidence}><input name="confidence" type="number" min="0" max="1" step="0.05" value=${given.below_confidence} onInput=${(event) => change({ below_confidence: Number(event.target.value) })} /><//>
       <${Field} label=${s.browse.agent}><${Select} value=${given.agent} onValue=${(agent) => change({ agent })} options=${[["", s.lessons.allAgents], ...facets.agents.map((each) => [each, each])]} /><//></div><div class="row"><button class="button">${said.forgetting.dry}</button>${shown?.forgotten > 0 && html`<${Button} kind="danger" onClick=${run}>${said.forgetting.run}<//>`}</div></form>
-      ${shown && (shown.forgotten ? html`<div role="status"><p>${said.forgetting.would(shown.forgotten)}</p><ul class="list">${(shown.items || []).slice(0, 100).map((each) => html`<li key=${each.id} class="item"><div class="item-body"><div class="item-meta"><${KindBadge} kind=${each.kind} /><${Badge} tone="warn">${each.reason}<//></div><p><a href=${hrefOf("memory", { kind: each.kind, id: each.id })}>${each.id}</a></p>${each.rule && html`<p class="small quiet">${each.rule}</p>`}</div></li>`)}</ul></div>` : html`<p class="quiet" role="status">${said.forgetting.none}</p>`)}<//>
+      ${shown && (shown.forgotten ? html`<div role="status"><p>${said.forgetting.would(shown.forgotten)}</p><ul class="list">${(shown.items || []).slice(0, 100).map((each) => html`<li key=${each.id} class="item"><div class="item-body"><div class="item-meta"><${KindBadge} kind=${each.kind} /><${Badge} tone="warn">${each.reason}<//></div><p><a href=${memoryHref(each)}>${each.id}</a></p>${each.rule && html`<p class="small quiet">${each.rule}</p>`}</div></li>`)}</ul></div>` : html`<p class="quiet" role="status">${said.forgetting.none}</p>`)}<//>
     ${can("purge") && html`<${Card} title=${said.forgetting.purgeRun}><form class="row" onSubmit=${(event) => (event.preventDefault(), setAsked(true))}><${Field} label=${said.forgetting.purge}><input name="retention" type="number" min="0" value=${days} onInput=${(event) => setDays(event.target.value)} /><//><button class="button danger">${said.forgetting.purgeRun}</button></form><//>`}
     ${asked && html`<${Dialog} title=${said.forgetting.purgeRun} onClose=${() => setAsked(false)} actions=${html`<${Button} kind="danger" onClick=${purge}>${said.forgetting.purgeRun}<//>`}><p>${said.forgetting.purgeSure}</p><//>`}</div>`;
 }

@@ -18,6 +18,9 @@ export function hrefOf(view, params = {}) {
   return `#/${view}${query ? `?${query}` : ""}`;
 }
 
+/** The page of a memory; preferences belong to a user, and are found in the archive with its name. */
+export const memoryHref = ({ kind, id, user_id }) => hrefOf("memory", { kind, id, user: kind === "user_preference" ? user_id : undefined });
+
 export function go(view, params = {}) {
   location.hash = hrefOf(view, params);
 }
@@ -28,6 +31,8 @@ export function useAddress() {
   useEffect(() => {
     const changed = () => setAddress(parsed());
     addEventListener("hashchange", changed);
+    // The address may have changed since the first rendering.
+    changed();
     return () => removeEventListener("hashchange", changed);
   }, []);
   const change = useCallback((params, { replace = false } = {}) => {
@@ -40,8 +45,11 @@ export function useAddress() {
   return { ...address, change };
 }
 
-/** The result of an operation: {data, error, loading, reload}. An operation of null is not performed. */
-export function useCall(operation, given, { keep = true } = {}) {
+/**
+ * The result of an operation: {data, error, loading, reload}. An operation of null is not performed; one that is not
+ * live is not performed again for changes that come in.
+ */
+export function useCall(operation, given, { keep = true, live = true } = {}) {
   const [state, setState] = useState({ loading: Boolean(operation) });
   const [turn, setTurn] = useState(0);
   const text = JSON.stringify(given);
@@ -62,8 +70,9 @@ export function useCall(operation, given, { keep = true } = {}) {
   }, [operation, text, turn]);
   const reload = useCallback(() => setTurn((n) => n + 1), []);
   useEffect(() => {
-    addEventListener("alma:reload", reload);
-    return () => removeEventListener("alma:reload", reload);
+    const events = live ? ["alma:reload", "alma:live"] : ["alma:reload"];
+    for (const name of events) addEventListener(name, reload);
+    return () => events.forEach((name) => removeEventListener(name, reload));
   }, []);
   return { ...state, reload };
 }
@@ -74,6 +83,11 @@ export const existed = (created, asOf) => !asOf || !created || new Date(created)
 /** Read everything on the page again. */
 export function reloadAll() {
   dispatchEvent(new Event("alma:reload"));
+}
+
+/** Read again what changes that come in may concern. */
+export function reloadLive() {
+  dispatchEvent(new Event("alma:live"));
 }
 
 /** The value after it has not changed for some milliseconds. */

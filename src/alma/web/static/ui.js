@@ -4,6 +4,8 @@ import { ago, percent, points, s, when } from "./strings.js";
 
 let serial = 0;
 const toastListeners = new Set();
+/** What can be undone, newest last; it stays when its notice is gone. */
+const undoable = [];
 
 /** A name for an element that no other one has. */
 export function useName(prefix) {
@@ -117,29 +119,51 @@ export function Dialog({ title, onClose, children, actions }) {
     <h2 id=${name}>${title}</h2>${children}<div class="actions">${actions}<${Button} onClick=${onClose}>${s.cancel}<//></div></dialog>`;
 }
 
+/** Call the function with the letter of each key that is pressed outside of fields and dialogs. */
+export function useKeys(onLetter) {
+  useEffect(() => {
+    const typed = (event) => {
+      if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
+      onLetter(event.key.toLowerCase());
+    };
+    addEventListener("keydown", typed);
+    return () => removeEventListener("keydown", typed);
+  });
+}
+
 /** Say something for a few seconds, with a way to undo it. */
 export function toast(text, undo, tone = "") {
-  for (const listener of toastListeners) listener({ text, undo, tone, id: ++serial });
+  const made = { text, undo, tone, id: ++serial };
+  if (undo) undoable.push(made);
+  for (const listener of toastListeners) listener(made);
 }
+
+/** Undo something, by default the newest that was not undone. */
+export async function undoOne(each = undoable[undoable.length - 1]) {
+  if (!undoable.includes(each)) return;
+  undoable.splice(undoable.indexOf(each), 1);
+  for (const listener of toastListeners) listener({ ...each, isOver: true });
+  await attempt(each.undo, s.undone);
+}
+
+/** What was done so far stays as it is. */
+export const keepAll = () => undoable.splice(0);
 
 export function Toasts() {
   const [shown, setShown] = useState([]);
   const drop = (id) => setShown((all) => all.filter((each) => each.id !== id));
   useEffect(() => {
-    const add = (each) => {
+    const tell = (each) => {
+      if (each.isOver) return drop(each.id);
       setShown((all) => [...all.slice(-2), each]);
-      setTimeout(() => drop(each.id), each.undo ? 12000 : 5000);
+      return setTimeout(() => drop(each.id), each.undo ? 12000 : 5000);
     };
-    toastListeners.add(add);
-    return () => toastListeners.delete(add);
+    toastListeners.add(tell);
+    return () => toastListeners.delete(tell);
   }, []);
-  const undo = async (each) => {
-    drop(each.id);
-    await attempt(each.undo, s.undone);
-  };
   return html`<div class="toasts" role="status" aria-live="polite">
     ${shown.map((each) => html`<div key=${each.id} class="toast ${each.tone}"><span>${each.text}</span>
-      ${each.undo && html`<${Button} small onClick=${() => undo(each)}>${s.undo}<//>`}
+      ${each.undo && html`<${Button} small onClick=${() => undoOne(each)}>${s.undo}<//>`}
       <${Button} small aria-label=${s.close} onClick=${() => drop(each.id)}>×<//></div>`)}
   </div>`;
 }
@@ -216,6 +240,24 @@ export const toLocal = (moment) => {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 };
 export const fromLocal = (text) => (text ? new Date(text).toISOString() : "");
+
+const DAY = 86400000;
+const STEPS = 200;
+
+/** The slider of the moment that every view shows, over the days of a range; its right end is now. */
+export function Slider({ label, isShown, range, asOf, change }) {
+  const now = Date.now();
+  const days = Math.max(range, asOf ? Math.ceil((now - new Date(asOf)) / DAY) : 0);
+  const start = now - days * DAY;
+  const placeOf = (moment) => (moment ? Math.max(0, Math.min(STEPS, Math.round(((new Date(moment) - start) / (days * DAY)) * STEPS))) : STEPS);
+  const [at, setAt] = useState(placeOf(asOf));
+  useEffect(() => setAt(placeOf(asOf)), [asOf, days]);
+  const momentOf = (place) => new Date(start + (place / STEPS) * days * DAY).toISOString();
+  const settle = (event) => change({ t: Number(event.target.value) === STEPS ? "" : momentOf(Number(event.target.value)) });
+  const said = at === STEPS ? s.timeNow : when(asOf && at === placeOf(asOf) ? asOf : momentOf(at));
+  const slider = html`<input type="range" name="as_of" aria-label=${label} min="0" max=${STEPS} value=${at} onInput=${(event) => setAt(Number(event.target.value))} onChange=${settle} aria-valuetext=${said} />`;
+  return isShown ? html`<div class="stack tight"><span class="spread"><b>${label}</b><span class="quiet">${said}</span></span>${slider}</div>` : html`<span class="row slider">${slider}<span class="small">${said}</span></span>`;
+}
 
 export const Range = ({ value, onValue }) => html`
   <${Select} aria-label=${s.range} value=${String(value)} onValue=${onValue} options=${Object.entries(s.ranges).sort((a, b) => a[0] - b[0])} />`;

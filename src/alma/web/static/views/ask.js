@@ -1,8 +1,8 @@
 // Ask: what an agent would be given for a task, why, and what was left out.
 import { html, useEffect, useState } from "../html.js";
-import { call } from "../api.js";
-import { hrefOf, useCall } from "../state.js";
-import { number, s } from "../strings.js";
+import { call, key } from "../api.js";
+import { memoryHref, useCall } from "../state.js";
+import { s } from "../strings.js";
 import { Badge, Button, Card, Check, CopyButton, Empty, Field, fromLocal, Input, Item, KindBadge, Loading, Page, Result, ScoreBar, Tabs, Text, toLocal } from "../ui.js";
 
 const GROUPS = { heuristics: "heuristic", anti_patterns: "anti_pattern", preferences: "user_preference", domain_knowledge: "domain_knowledge", outcomes: "outcome", memories: "memory", instructions: "memory" };
@@ -29,29 +29,31 @@ export default function Ask({ projectId, asOf, address, facets }) {
   useEffect(() => setTask(params.task || ""), [params.task]);
   const submit = (event) => {
     event.preventDefault();
-    change({ task: task.trim(), agent: event.currentTarget.closest("form").elements.agent.value });
+    change({ task: task.trim(), agent: event.currentTarget.elements.agent.value });
   };
   return html`<${Page} title=${s.views.ask} lead=${s.ask.lead}>
     <form class="card stack tight" onSubmit=${submit}>
-      <${Field} label=${s.ask.task} wide><textarea name="task" rows="2" placeholder=${s.ask.taskHint} value=${task} onInput=${(event) => setTask(event.target.value)}
-        onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && submit(event)}></textarea><//>
-      <div class="fields"><${Field} label=${s.ask.agent}><${Input} name="agent" value=${agent} suggestions=${facets.agents} onValue=${(value) => change({ agent: value })} /><//>
+      <${Field} label=${s.ask.task} wide><textarea name="task" rows="2" required placeholder=${s.ask.taskHint} value=${task} onInput=${(event) => setTask(event.target.value)}
+        onKeyDown=${(event) => event.key === "Enter" && !event.shiftKey && (event.preventDefault(), event.currentTarget.form.requestSubmit())}></textarea><//>
+      <div class="fields"><${Field} label=${s.ask.agent}><${Input} name="agent" required value=${agent} suggestions=${facets.agents} onValue=${(value) => change({ agent: value })} /><//>
         <${Field} label=${s.ask.user}><${Input} name="user" value=${params.user || ""} suggestions=${facets.users} onValue=${(value) => change({ user: value })} /><//>
         <${Field} label=${s.ask.budget}><${Input} name="budget" type="number" min="0" max="100000" value=${params.budget || "2000"} onValue=${(value) => change({ budget: value === "2000" ? "" : value })} /><//>
         <${Field} label=${s.ask.topK}><${Input} name="top_k" type="number" min="1" max="100" value=${params.top_k || "5"} onValue=${(value) => change({ top_k: value === "5" ? "" : value })} /><//></div>
       <div class="spread"><${Check} label=${s.ask.weak} checked=${params.weak === "yes"} onValue=${(on) => change({ weak: on ? "yes" : "" })} /><button class="button primary">${s.ask.ask}</button></div>
     </form>
-    ${!ready ? html`<${Card}><${Empty} title=${s.ask.empty}>${s.ask.emptyWhy}<//><//>` : html`<${Result} of=${answer} lines=${8}>${(data) => html`<${Answer} data=${data} given=${given} asOf=${asOf} address=${address} projectId=${projectId} />`}<//>`}<//>`;
+    ${!ready ? html`<${Card}><${Empty} title=${s.ask.empty}>${s.ask.emptyWhy}<//><//>` : html`<${Result} of=${answer} lines=${8}>${(data) => html`<${Answer} data=${data} given=${given} asOf=${asOf} address=${address} />`}<//>`}<//>`;
 }
 
-function Answer({ data, given, asOf, address, projectId }) {
+function Answer({ data, given, asOf, address }) {
   const rows = rowsOf(data);
+  const left = new Map((data.dropped || []).map((each) => [each.row.id, each]));
+  const dropped = [...left.values()].filter((each) => !rows.some((row) => row.id === each.row.id));
   const longest = Math.max(0.001, ...rows.map((row) => Object.values(row.why?.terms || {}).reduce((sum, value) => sum + Math.abs(value), 0)));
   return html`<div class="grid"><div class="span-7 stack">
       <${Card} title=${s.ask.found(data.total_items, Math.round(data.retrieval_time_ms || 0))} aside=${data.degraded && html`<${Badge} tone="warn">${data.degraded}<//>`}>
-        ${rows.length ? html`<div class="list">${rows.map((row) => html`<${Found} key=${row.kind + row.id} row=${row} longest=${longest} />`)}</div>` : html`<${Empty} title=${s.ask.nothing}>${s.ask.nothingWhy}<//>`}<//>
-      ${data.dropped && data.dropped.length > 0 && html`<${Card} title=${s.ask.dropped}><p class="quiet small">${s.ask.droppedWhy}</p><div class="list">
-        ${data.dropped.map((each) => html`<${Item} key=${each.row.kind + each.row.id} row=${each.row} href=${hrefOf("memory", { kind: each.row.kind, id: each.row.id })}><p class="small"><${Badge}>${each.stage}<//> <${Text}>${each.reason}<//></p><//>`)}</div><//>`}</div>
+        ${rows.length ? html`<div class="list">${rows.map((row) => html`<${Found} key=${row.kind + row.id} row=${row} left=${left.get(row.id)} longest=${longest} />`)}</div>` : html`<${Empty} title=${s.ask.nothing}>${s.ask.nothingWhy}<//>`}<//>
+      ${dropped.length > 0 && html`<${Card} title=${s.ask.dropped}><p class="quiet small">${s.ask.droppedWhy}</p><div class="list">
+        ${dropped.map((each) => html`<${Item} key=${each.row.kind + each.row.id} row=${each.row} href=${memoryHref(each.row)}><p class="small"><${Badge}>${each.stage}<//> <${Text}>${each.reason}<//></p><//>`)}</div><//>`}</div>
     <div class="span-5 stack"><${Prompt} data=${data} budget=${given.max_tokens} />
       ${!asOf && html`<${Recommendation} given=${given} />`}
       ${!asOf && html`<${WhyNot} given=${given} />`}
@@ -59,9 +61,11 @@ function Answer({ data, given, asOf, address, projectId }) {
       <${AsCode} given=${given} asOf=${asOf} /></div></div>`;
 }
 
-const Found = ({ row, longest }) => html`<${Item} row=${row} href=${hrefOf("memory", { kind: row.kind, id: row.id })} aside=${row.why && html`<b title=${s.ask.score}>${row.why.score.toFixed(2)}</b>`}>
-    ${row.why && html`<${ScoreBar} terms=${row.why.terms} longest=${longest} /><p class="small quiet">${s.ask.foundBy} ${row.why.found_by.join(", ")}${row.why.relevance !== undefined && ` · ${s.ask.relevance} ${row.why.relevance.toFixed(2)}`}${row.why.strength === "weak" && ` · weak`}</p>`}
-    ${row.notes.map((note) => html`<p key=${note} class="small"><${Badge} tone="warn"><${Text}>${note}<//><//></p>`)}<//>`;
+/** A memory that was found; `left` is why it is not in the prompt. */
+const Found = ({ row, left, longest }) => html`<${Item} row=${row} href=${memoryHref(row)} aside=${row.why && html`<b title=${s.ask.score}>${row.why.score.toFixed(2)}</b>`}>
+    ${row.why && html`<${ScoreBar} terms=${row.why.terms} longest=${longest} /><p class="small quiet">${s.ask.foundBy} ${row.why.found_by.join(", ")}${row.why.relevance !== undefined && ` · ${s.ask.relevance} ${row.why.relevance.toFixed(2)}`}</p>`}
+    ${left && html`<p class="small"><${Badge} tone="warn">${s.ask.notInPrompt}<//> <${Text}>${left.reason}<//></p>`}
+    ${row.notes.map((note) => html`<p key=${note} class="small quiet"><${Text}>${note}<//></p>`)}<//>`;
 
 const Prompt = ({ data, budget }) => html`<${Card} title=${s.ask.prompt} aside=${html`<span>${s.ask.promptOf(data.prompt_tokens, budget)}</span><${CopyButton} text=${data.prompt} />`}>
     ${data.prompt ? html`<pre tabindex="0" dir="auto">${data.prompt}</pre>` : html`<p class="quiet">${s.ask.promptEmpty}</p>`}<//>`;
@@ -111,15 +115,17 @@ function Compare({ rows, given, address }) {
 
 function AsCode({ given, asOf }) {
   const [chosen, setChosen] = useState("python");
-  const asked = Object.fromEntries(Object.entries({ ...given, explain: undefined, weak: given.weak || undefined, as_of: asOf }).filter(([, value]) => value !== undefined && value !== ""));
-  const json = JSON.stringify(asked);
-  const quoted = json.replaceAll("'", "'\\''");
+  const { task, agent, ...further } = { ...given, explain: undefined, weak: given.weak || undefined, as_of: asOf };
+  const asked = Object.fromEntries(Object.entries({ task, agent, ...further }).filter(([, value]) => value !== undefined && value !== ""));
+  const json = JSON.stringify(asked, null, 1).replaceAll(/\n */g, " ");
+  const named = Object.entries(asked).map(([name, value]) => `        ${name}=${pythonOf(value)},\n`).join("");
+  const hasKey = Boolean(key.get());
   const codes = {
-    python: `from alma.client import Client\n\nwith Client("${location.origin}") as alma:\n    found = alma.call("retrieve", **${pythonOf(asked)})\n    print(found["prompt"])`,
-    curl: `curl ${location.origin}/v1/operations/retrieve \\\n  -H 'Content-Type: application/json' \\\n  -d '${quoted}'`,
-    mcp: JSON.stringify({ method: "tools/call", params: { name: "retrieve", arguments: asked } }, null, 2),
+    python: `${hasKey ? "import os\n\n" : ""}from alma.client import Client\n\nwith Client("${location.origin}"${hasKey ? ', os.environ["ALMA_KEY"]' : ""}) as alma:\n    found = alma.retrieve(\n${named}    )\n    print(found.prompt)`,
+    curl: `curl ${location.origin}/v1/operations/retrieve \\\n${hasKey ? '  -H "Authorization: Bearer $ALMA_KEY" \\\n' : ""}  -H 'Content-Type: application/json' \\\n  -d '${json.replaceAll("'", "'\\''")}'`,
+    mcp: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "retrieve", arguments: asked } }, null, 2),
   };
-  return html`<${Card} title=${s.ask.asCode} aside=${html`<${CopyButton} text=${codes[chosen]} />`}><${Tabs} label=${s.ask.asCode} chosen=${chosen} onChoose=${setChosen} tabs=${[["python", "Python"], ["curl", "curl"], ["mcp", "MCP"]]} /><pre tabindex="0">${codes[chosen]}</pre><//>`;
+  return html`<${Card} title=${s.ask.asCode} aside=${html`<${CopyButton} text=${codes[chosen]} />`}><${Tabs} label=${s.ask.asCode} chosen=${chosen} onChoose=${setChosen} tabs=${[["python", "Python"], ["curl", "curl"], ["mcp", "MCP"]]} /><pre tabindex="0">${codes[chosen]}</pre>${hasKey && html`<p class="small quiet">${s.ask.keyInCode}</p>`}<//>`;
 }
 
-const pythonOf = (value) => JSON.stringify(value).replaceAll(/"(?:[^"\\]|\\.)*"|true|false|null/g, (word) => ({ true: "True", false: "False", null: "None" })[word] || word);
+const pythonOf = (value) => (typeof value === "boolean" ? (value ? "True" : "False") : JSON.stringify(value));

@@ -1,9 +1,9 @@
 // Browse: memories of every kind with filters, pages by keyset, and actions on many with undo.
 import { html, useEffect, useState } from "../html.js";
 import { call } from "../api.js";
-import { hrefOf, reloadAll, useCall } from "../state.js";
+import { memoryHref, reloadAll, useCall } from "../state.js";
 import { s } from "../strings.js";
-import { attempt, Badge, Button, Card, Check, Confidence, Empty, Failure, Field, fromLocal, Input, Page, Result, Select, Tabs, Text, Time, toLocal } from "../ui.js";
+import { attempt, Badge, Button, Card, Check, Confidence, Empty, Field, fromLocal, Input, Page, Result, Select, Tabs, Text, Time, toLocal } from "../ui.js";
 import { forget, pin, reject, restore } from "../actions.js";
 
 const KINDS = ["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern", "user_preference"];
@@ -15,7 +15,8 @@ export function givenOf(params, projectId, asOf) {
   return {
     project_id: projectId, kind: params.kind || "memory", agent: params.agent, user_id: params.user, tag: params.tag, type: params.type, layer: params.layer, source: params.source, session_id: params.session,
     state: params.state, success: params.success ? params.success === "yes" : undefined, pinned: params.pinned === "yes" || undefined, min_confidence: params.min ? Number(params.min) : undefined, max_confidence: params.max ? Number(params.max) : undefined,
-    since: params.since, until: params.until, words: params.words, as_of: asOf,
+    // What was recorded at a moment was created before it, and an index finds that.
+    since: params.since, until: [params.until, asOf].filter(Boolean).sort()[0], words: params.words, as_of: asOf,
   };
 }
 
@@ -59,7 +60,7 @@ function Filters({ params, change, facets, kind }) {
     ${["memory", "domain_knowledge", "user_preference"].includes(kind) && text("source", s.browse.source, facets.sources)}
     ${kind === "outcome" && html`<${Field} label=${s.browse.success}><${Select} name="success" value=${params.success || ""} onValue=${(value) => change({ success: value })} options=${[["", s.any], ["yes", s.browse.succeeded], ["no", s.browse.failed]]} /><//>`}
     <${Field} label=${s.browse.state}><${Select} name="state" value=${params.state || "active"} onValue=${(value) => change({ state: value === "active" ? "" : value })} options=${states.map((name) => [name, s.states[name]])} /><//>
-    ${kind !== "outcome" && kind !== "anti_pattern" && html`${share("min", s.browse.minConfidence)}${share("max", s.browse.maxConfidence)}`}
+    ${kind !== "outcome" && kind !== "anti_pattern" && html`${share("min", kind === "memory" ? s.browse.minImportance : s.browse.minConfidence)}${share("max", s.browse.maxConfidence)}`}
     ${moment("since", s.browse.since)}${moment("until", s.browse.until)}<${Check} label=${s.browse.pinned} checked=${params.pinned === "yes"} onValue=${(on) => change({ pinned: on ? "yes" : "" })} /></div>`;
 }
 
@@ -74,20 +75,23 @@ function Rows({ rows, kind, chosen, setChosen, canWrite, asOf }) {
   const marks = canWrite && !asOf;
   const text = (row) => row.text || row.title || row.id;
   return html`<div class="table-wrap"><table><thead><tr>${marks && html`<th class="narrow"><input type="checkbox" aria-label=${s.browse.chooseAll} checked=${rows.length > 0 && chosen.size === rows.length} onChange=${(event) => setChosen(new Set(event.target.checked ? rows.map((row) => row.id) : []))} /></th>`}
-      <th>${s.browse.columns.text}</th><th class="hide-narrow">${s.browse.columns.agent}</th>${kind !== "heuristic" && html`<th class="hide-narrow">${s.browse.columns.type}</th>`}${sure && html`<th class="narrow hide-narrow">${s.browse.columns.confidence}</th>`}<th class="narrow">${s.browse.columns.created}</th></tr></thead>
+      <th>${s.browse.columns.text}</th><th class="hide-narrow">${s.browse.columns.agent}</th>${kind !== "heuristic" && html`<th class="hide-narrow">${s.browse.columns.type}</th>`}${sure && html`<th class="narrow hide-narrow">${kind === "memory" ? s.browse.columns.importance : s.browse.columns.confidence}</th>`}<th class="narrow">${s.browse.columns.created}</th></tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.id} class=${chosen.has(row.id) ? "chosen" : ""}>${marks && html`<td class="narrow"><input type="checkbox" aria-label=${s.browse.choose(text(row).slice(0, 80))} checked=${chosen.has(row.id)} onChange=${(event) => toggle(row.id, event.target.checked)} /></td>`}
-      <td><a class="clamp" href=${hrefOf("memory", { kind: row.kind, id: row.id })}><${Text}>${text(row)}<//></a>${row.title && row.title !== text(row) && html`<div class="small quiet clamp"><${Text}>${row.title}<//></div>`}
-        <div class="item-meta">${row.pinned && html`<${Badge} tone="accent">${s.work.pinned}<//>`}${row.state !== "active" && html`<${Badge} tone="warn">${s.states[row.state] || row.state}<//>`}${row.success !== undefined && html`<${Badge} tone=${row.success ? "good" : "bad"}>${row.success ? s.events.succeeded : s.events.failed}<//>`}${row.tags.map((tag) => html`<${Badge} key=${tag}>${tag}<//>`)}</div></td>
-      <td class="hide-narrow">${row.agent || row.user_id}</td>${kind !== "heuristic" && html`<td class="hide-narrow"><${Text}>${row.type || ""}<//></td>`}${sure && html`<td class="narrow hide-narrow"><${Confidence} value=${row.confidence ?? row.importance} /></td>`}<td class="narrow"><${Time} at=${row.created_at} /></td></tr>`)}</tbody></table></div>`;
+      <td><a class="clamp" href=${memoryHref(row)}><${Text}>${text(row)}<//></a>${row.title && row.title !== text(row) && html`<div class="small quiet clamp"><${Text}>${row.title}<//></div>`}
+        <div class="item-meta">${row.pinned && html`<${Badge} tone="accent">${s.work.pinned}<//>`}${row.state !== "active" && html`<${Badge} tone="warn">${s.states[row.state] || row.state}<//>`}${row.success !== undefined && html`<${Badge} tone=${row.success ? "good" : "bad"}>${row.success ? s.events.succeeded : s.events.failed}<//>`}${row.tags.filter((tag) => tag !== "pinned").map((tag) => html`<${Badge} key=${tag}>${tag}<//>`)}</div></td>
+      <td class="hide-narrow word">${row.agent || row.user_id}</td>${kind !== "heuristic" && html`<td class="hide-narrow word"><${Text}>${row.type || ""}<//></td>`}${sure && html`<td class="narrow hide-narrow"><${Confidence} value=${row.confidence ?? row.importance} /></td>`}<td class="narrow"><${Time} at=${row.created_at} /></td></tr>`)}</tbody></table></div>`;
 }
 
 function Bulk({ rows, kind, state, projectId, can, clear }) {
-  const ids = rows.map((row) => row.id);
+  // Preferences belong to users: those of each are an action of their own.
+  const owners = kind === "user_preference" ? [...new Set(rows.map((row) => row.user_id))] : [undefined];
   const done = (work) => async () => {
-    if (await work({ project_id: projectId, kind, ids, user_id: rows[0].user_id && kind === "user_preference" ? rows[0].user_id : undefined })) {
-      clear();
-      reloadAll();
+    let some = false;
+    for (const user_id of owners) {
+      const ids = rows.filter((row) => user_id === undefined || row.user_id === user_id).map((row) => row.id);
+      some = Boolean(await work({ project_id: projectId, kind, ids, user_id })) || some;
     }
+    if (some) clear(), reloadAll();
   };
   const away = ARCHIVED.includes(state);
   return html`<div class="bulk" role="region" aria-label=${s.browse.chosen(rows.length)}><b>${s.browse.chosen(rows.length)}</b>

@@ -1,7 +1,7 @@
 // Graph: the neighbourhood of a memory, a lesson or an entity, opened on demand, and paths between two.
 import { html, useEffect, useMemo, useState } from "../html.js";
 import { call } from "../api.js";
-import { existed, hrefOf } from "../state.js";
+import { existed, memoryHref } from "../state.js";
 import { s } from "../strings.js";
 import { GraphCanvas } from "../graphview.js";
 import { attempt, Button, Card, Check, Empty, Failure, KindBadge, Loading, Page, Text } from "../ui.js";
@@ -52,7 +52,7 @@ export default function Graph({ projectId, asOf, address }) {
     ${!start && html`<${Card}><${Empty} title=${s.graph.nothing}>${s.graph.nothingWhy}<//><//>`}
     ${nodes.length > 0 && html`<div class="grid"><div class="span-8 stack tight"><div class="graph-area"><${GraphCanvas} nodes=${nodes} edges=${edges} chosen=${chosen} path=${path} reset=${turn} onChoose=${setChosen} onOpen=${open} label=${`${s.views.graph}: ${s.graph.nodes(nodes.length, edges.length)}. ${s.graph.help}`} /><span class="graph-note">${s.graph.nodes(nodes.length, edges.length)}</span></div>
         <div class="spread small"><div class="row">${kinds.map((kind) => html`<${Check} key=${kind} label=${html`<${KindBadge} kind=${kind} />`} checked=${!hidden.has(kind)} onValue=${(on) => setHidden((now) => new Set(on ? [...now].filter((each) => each !== kind) : [...now, kind]))} />`)}</div><${Button} small onClick=${() => setTurn(turn + 1)}>${s.graph.reset}<//></div><p class="small quiet">${s.graph.help}</p></div>
-      <div class="span-4 stack">${node && html`<${Card} title=${s.graph.found}><div class="stack tight"><${KindBadge} kind=${node.kind} /><p><b><${Text}>${node.label}<//></b></p>${(node.agent || node.type) && html`<p class="small quiet">${[node.agent, node.type].filter(Boolean).join(", ")}</p>`}<div class="row"><${Button} small onClick=${() => open(chosen)}>${s.graph.expand}<//>${!["entity", "pattern"].includes(node.kind) && html`<a class="button small" href=${hrefOf("memory", { kind: node.kind, id: node.id })}>${s.graph.open}</a>`}</div></div><//>
+      <div class="span-4 stack">${node && html`<${Card} title=${s.graph.found}><div class="stack tight"><${KindBadge} kind=${node.kind} /><p><b><${Text}>${node.label}<//></b></p>${(node.agent || node.type) && html`<p class="small quiet">${[node.agent, node.type].filter(Boolean).join(", ")}</p>`}<div class="row"><${Button} small onClick=${() => open(chosen)}>${s.graph.expand}<//>${!["entity", "pattern"].includes(node.kind) && html`<a class="button small" href=${memoryHref(node)}>${s.graph.open}</a>`}</div></div><//>
         <${Card} title=${s.graph.path}><${Finder} label=${s.graph.path} button=${s.graph.pathFind} projectId=${projectId} onChoose=${connect} /><//>`}
         <${Card} title=${s.graph.asList}><ul class="stack tight small">${edges.filter((edge) => edge.source === chosen || edge.target === chosen).slice(0, 60).map((edge) => {
           const other = graph.nodes.get(edge.source === chosen ? edge.target : edge.source);

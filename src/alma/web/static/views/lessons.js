@@ -16,7 +16,7 @@ export default function Lessons({ projectId, asOf, address, facets, can }) {
   return html`<${Page} title=${s.views.lessons} lead=${s.lessons.lead} aside=${aside}>
     <${Curves} projectId=${projectId} agent=${params.agent} range=${Number(params.range) || 30} asOf=${asOf} />
     <${Tabs} label=${s.views.lessons} chosen=${tab} onChoose=${(name) => change({ tab: name === "heuristics" ? "" : name })} tabs=${TABS.map((name) => [name, s.lessons[name]])} />
-    ${tab === "contradictions" ? html`<${Contradictions} projectId=${projectId} agent=${params.agent} />` : tab === "benefit" ? html`<${Benefit} projectId=${projectId} address=${address} can=${can} />` : html`<${Rules} key=${tab} kind=${tab === "heuristics" ? "heuristic" : "anti_pattern"} projectId=${projectId} agent=${params.agent} asOf=${asOf} />`}<//>`;
+    ${tab === "contradictions" ? html`<${Contradictions} projectId=${projectId} agent=${params.agent} asOf=${asOf} />` : tab === "benefit" ? html`<${Benefit} projectId=${projectId} address=${address} can=${can} />` : html`<${Rules} key=${tab} kind=${tab === "heuristics" ? "heuristic" : "anti_pattern"} projectId=${projectId} agent=${params.agent} asOf=${asOf} />`}<//>`;
 }
 
 function Curves({ projectId, agent, range, asOf }) {
@@ -46,8 +46,8 @@ function Rule({ row, projectId, asOf }) {
 
 const Warning = ({ row }) => html`<${Item} row=${{ ...row, title: "" }} href=${hrefOf("memory", { kind: "anti_pattern", id: row.id })} aside=${html`<span class="small quiet">${s.lessons.failedTimes(row.tried)}</span>`}>${row.title && html`<p class="item-title">${s.lessons.why}: <${Text}>${row.title}<//></p>`}<//>`;
 
-function Contradictions({ projectId, agent }) {
-  const found = useCall("list_contradictions", { project_id: projectId, agent });
+function Contradictions({ projectId, agent, asOf }) {
+  const found = useCall("list_contradictions", { project_id: projectId, agent, as_of: asOf });
   const Side = ({ side }) => html`<div><div class="item-meta">${side.agent}<span>${s.lessons.worked(side.succeeded, side.tried)}</span></div><p><a href=${hrefOf("memory", { kind: "heuristic", id: side.id })}><${Text}>${side.strategy}<//></a></p>
     <p class="item-title">${s.lessons.when}: <${Text}>${side.condition}<//></p><${Confidence} value=${side.expected} low=${side.low} high=${side.high} /></div>`;
   return html`<${Card}><${Result} of=${found} empty=${[(data) => !data.contradictions.length, html`<${Empty} title=${s.lessons.noContradictions} />`]}>${(data) => html`<div class="stack">${data.contradictions.map((each) => html`<div key=${each.stronger.id + each.weaker.id} class="stack tight"><div class="pair"><${Side} side=${each.stronger} /><${Side} side=${each.weaker} /></div>

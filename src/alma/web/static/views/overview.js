@@ -1,7 +1,7 @@
 // Overview: what came in, what was learned, what was put aside, the health of the store, and changes as they happen.
 import { html, useEffect, useState } from "../html.js";
 import { follow } from "../api.js";
-import { hrefOf, useCall } from "../state.js";
+import { hrefOf, memoryHref, reloadLive, useCall } from "../state.js";
 import { number, percent, s } from "../strings.js";
 import { Bars, Shares } from "../charts.js";
 import { Badge, Button, Card, Confidence, Empty, Item, KindBadge, Page, Range, Result, Text, Time } from "../ui.js";
@@ -20,11 +20,11 @@ export default function Overview({ can, projectId, asOf, address }) {
   return html`<${Page} title=${s.views.overview} lead=${s.overview.lead} aside=${html`<${Range} value=${range} onValue=${(value) => address.change({ range: value === "30" ? "" : value })} />`}>
     <${Result} of=${counts} empty=${[isEmpty, nothing]} lines=${8}>${(data) => html`<div class="stack"><${Tiles} data=${data} /><div class="grid">
       <${Card} title=${s.overview.cameIn} className="span-8"><${Bars} starts=${data.starts} label=${s.overview.perDay} series=${KINDS.filter((kind) => data.counts[kind]).map((kind) => ({ name: kind, label: s.kinds[kind], values: data.counts[kind] }))} /><//>
-      <div class="span-4"><${Health} projectId=${projectId} can=${can} total=${Object.values(data.totals).reduce((a, b) => a + b, 0)} /></div>
+      <div class="span-4"><${Health} asOf=${asOf} projectId=${projectId} can=${can} total=${Object.values(data.totals).reduce((a, b) => a + b, 0)} /></div>
       <${Card} title=${s.overview.success} className="span-6"><${Success} projectId=${projectId} can=${can} range=${range} asOf=${asOf} /><//>
       <${Card} title=${s.overview.refused} className="span-6"><${PutAside} data=${data} /><//>
       <${Card} title=${s.overview.learned} className="span-7" aside=${html`<a href=${hrefOf("lessons")}>${s.views.lessons}</a>`}><${Newest} projectId=${projectId} asOf=${asOf} /><//>
-      <div class="span-5"><${Live} projectId=${projectId} onChange=${counts.reload} /></div></div></div>`}<//><//>`;
+      <div class="span-5">${!asOf && html`<${Live} projectId=${projectId} />`}</div></div></div>`}<//><//>`;
 }
 
 const Tiles = ({ data }) => html`<div class="tiles">${KINDS.filter((kind) => kind in data.totals).map((kind) => html`<a key=${kind} class="tile" href=${hrefOf("browse", { kind })}>
@@ -45,15 +45,15 @@ function PutAside({ data }) {
 function Newest({ projectId, asOf }) {
   const lessons = useCall("browse_memories", { kind: "heuristic", project_id: projectId, limit: 5, as_of: asOf });
   return html`<${Result} of=${lessons} empty=${[(data) => !data.rows.length, html`<${Empty} title=${s.lessons.nothing}>${s.lessons.nothingWhy}<//>`]}>${(data) => html`<div class="list">
-    ${data.rows.map((row) => html`<${Item} key=${row.id} row=${row} href=${hrefOf("memory", { kind: row.kind, id: row.id })} aside=${html`<${Confidence} value=${row.confidence} />`}><span class="small quiet">${s.lessons.worked(row.succeeded, row.tried)}</span><//>`)}</div>`}<//>`;
+    ${data.rows.map((row) => html`<${Item} key=${row.id} row=${row} href=${memoryHref(row)} aside=${html`<${Confidence} value=${row.confidence} />`}><span class="small quiet">${s.lessons.worked(row.succeeded, row.tried)}</span><//>`)}</div>`}<//>`;
 }
 
-function Health({ projectId, can, total }) {
+function Health({ projectId, can, total, asOf }) {
   const health = useCall("health", {});
   const [wanted, setWanted] = useState(total <= CHECKED_AT_ONCE);
-  const memories = useCall(wanted ? "memory_health" : null, { project_id: projectId });
+  const memories = useCall(wanted ? "memory_health" : null, { project_id: projectId }, { live: false });
   const engines = useCall(can("sync_status") ? "sync_status" : null, {});
-  return html`<${Card} title=${s.overview.health}><div class="stack tight">
+  return html`<${Card} title=${asOf ? s.overview.healthNow : s.overview.health}><div class="stack tight">
     <${Result} of=${health} lines=${3}>${(data) => html`<dl class="facts"><dt>${s.overview.store}</dt><dd><span class="pulse"></span> ${data.storage}</dd><dt>${s.overview.model}</dt><dd>${data.embedding_model}</dd></dl>`}<//>
     ${can("sync_status") && html`<${Result} of=${engines} lines=${1}>${(data) => html`<${Engines} data=${data} />`}<//>`}
     ${!wanted && html`<p><${Button} small onClick=${() => setWanted(true)}>${s.overview.check}<//></p>`}
@@ -73,14 +73,15 @@ export function Engines({ data }) {
   })}</dl>`;
 }
 
-function Live({ projectId, onChange }) {
+/** The changes as they come; with each the page is read again, but not more often than every other second. */
+function Live({ projectId }) {
   const [events, setEvents] = useState([]);
   useEffect(() => {
     const abort = new AbortController();
     let waiting = null;
     follow(projectId, (event) => {
       setEvents((before) => [event, ...before.filter((each) => each.id !== event.id)].slice(0, 12));
-      waiting ||= setTimeout(() => ((waiting = null), onChange()), 1500);
+      waiting ||= setTimeout(() => ((waiting = null), reloadLive()), 2000);
     }, abort.signal);
     return () => (clearTimeout(waiting), abort.abort());
   }, [projectId]);

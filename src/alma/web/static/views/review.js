@@ -1,29 +1,31 @@
 // The review inbox: what needs a decision, with keys and undo.
 import { html, useEffect, useRef, useState } from "../html.js";
-import { call } from "../api.js";
-import { existed, hrefOf, reloadAll, useCall } from "../state.js";
+import { existed, memoryHref, reloadAll, useCall } from "../state.js";
 import { s } from "../strings.js";
 import { Diff } from "../diff.js";
-import { attempt, Badge, Button, Card, Dialog, Empty, Field, Item, Page, Result, Tabs, Text } from "../ui.js";
-import { accept, correct, demote, merge, reinstate, reject } from "../actions.js";
+import { Badge, Button, Card, Dialog, Empty, Field, Item, keepAll, Page, Result, Tabs, Text, undoOne, useKeys } from "../ui.js";
+import { accept, correct, demote, keepBoth, merge, reinstate, reject } from "../actions.js";
 
+const AT_ONCE = 50;
 const CATEGORIES = ["quarantined", "contradiction", "duplicate", "doubtful", "harmful"];
 
 export default function Review({ projectId, asOf, address, can }) {
   const { params, change } = address;
-  const found = useCall("review_inbox", { project_id: projectId, categories: params.category ? [params.category] : CATEGORIES, limit: 50 });
+  const found = useCall("review_inbox", { project_id: projectId, categories: params.category ? [params.category] : CATEGORIES, limit: AT_ONCE });
   const itemsOf = (data) => data.items.filter((item) => existed(item.row.created_at, asOf));
   const tabs = [["", s.all], ...CATEGORIES.map((name) => [name, s.review.categories[name]])];
+  useEffect(() => void keepAll(), []);
+  useKeys((letter) => letter === "u" && undoOne());
   return html`<${Page} title=${s.views.review} lead=${s.review.lead}>
     <${Tabs} label=${s.views.review} chosen=${params.category || ""} onChoose=${(category) => change({ category })} tabs=${tabs} />
-    <${Card} aside=${found.data && html`${s.review.left(itemsOf(found.data).length)}`}><${Result} of=${found} empty=${[(data) => !itemsOf(data).length, html`<${Empty} title=${s.review.nothing}>${s.review.nothingWhy}<//>`]} lines=${8}>${(data) => html`<${Items} items=${itemsOf(data)} projectId=${projectId} can=${can} />`}<//><//>
+    <${Card} aside=${found.data && html`${s.review.left(itemsOf(found.data).length, found.data.items.length === AT_ONCE)}`}><${Result} of=${found} empty=${[(data) => !itemsOf(data).length, html`<${Empty} title=${s.review.nothing}>${s.review.nothingWhy}<//>`]} lines=${8}>${(data) => html`<${Items} items=${itemsOf(data)} data=${data} projectId=${projectId} can=${can} />`}<//><//>
     ${can("reject_records") && html`<p class="small quiet">${s.review.keys}</p>`}<//>`;
 }
 
 const keyOf = (item) => `${item.category} ${item.archive_id || item.row.id} ${item.other?.id || ""}`;
 
-/** The decisions on an item: the letter of each, its name, and what it does. */
-function decisionsOf(item, projectId, can, edit) {
+/** The decisions on an item: the letter of each, its name, and what it does; editing opens a dialog instead. */
+function decisionsOf(item, projectId, can) {
   const { row, other, category } = item;
   const given = { project_id: projectId, kind: row.kind, ids: [row.id], user_id: row.kind === "user_preference" ? row.user_id : undefined };
   const all = [];
@@ -43,45 +45,53 @@ function decisionsOf(item, projectId, can, edit) {
     else add("d", s.lessons.demote, can("demote_harmful"), () => demote(lesson));
   }
   if (other) {
-    add("a", s.review.keepBoth, can("distinguish_memories"), () => attempt(() => call("distinguish_memories", { project_id: projectId, memory_id: row.id, other_id: other.id, user_id: given.user_id }), s.review.kept, row.kind === "memory" && category === "contradiction" ? () => call("relate_memories", { project_id: projectId, from_id: row.id, to_id: other.id, relation: "contradicts" }) : undefined));
+    add("a", s.review.keepBoth, can("distinguish_memories"), () => keepBoth({ project_id: projectId, memory_id: row.id, other_id: other.id, user_id: given.user_id }, row.kind, category));
     add("m", s.review.merge, can("merge_records") && row.kind !== "outcome", () => merge({ project_id: projectId, kind: row.kind, keep_id: row.id, merge_ids: [other.id], user_id: given.user_id }));
   }
-  add("e", s.review.edit, can("correct_record"), edit);
+  add("e", s.review.edit, can("correct_record"));
   add("r", s.review.reject, can("reject_records"), () => reject(given), "danger");
   return all;
 }
 
-function Items({ items, projectId, can }) {
+function Items({ items, data, projectId, can }) {
   const [at, setAt] = useState(0);
   const [editing, setEditing] = useState(null);
+  const [, setTurn] = useState(0);
+  const decided = useRef(new Set());
+  const waiting = useRef(0);
   const list = useRef(null);
-  const now = Math.min(at, items.length - 1);
-  const decide = async (work) => {
-    if (await work()) reloadAll();
-  };
+  const leftNow = () => items.filter((item) => !decided.current.has(keyOf(item)));
+  const left = leftNow();
+  const now = Math.min(at, left.length - 1);
+  const mark = (change) => (change(decided.current), setTurn((n) => n + 1));
   useEffect(() => {
-    const typed = (event) => {
-      if (event.target.closest("input, textarea, select, dialog") || event.ctrlKey || event.metaKey || event.altKey) return;
-      const letter = event.key.toLowerCase();
-      if (letter === "j" || letter === "k") {
-        event.preventDefault();
-        const to = Math.max(0, Math.min(items.length - 1, now + (letter === "j" ? 1 : -1)));
-        setAt(to);
-        list.current?.children[to]?.scrollIntoView({ block: "nearest" });
-        return;
-      }
-      if (letter === "u") document.querySelector(".toast .button")?.click();
-      const decision = decisionsOf(items[now], projectId, can, () => setEditing(items[now])).find((each) => each.letter === letter);
-      if (decision) decide(decision.work);
-    };
-    addEventListener("keydown", typed);
-    return () => removeEventListener("keydown", typed);
+    if (!waiting.current) mark((all) => all.clear());
+  }, [data]);
+  // What is decided leaves the list at once, so that the next key means the next item, even before it is drawn.
+  const decide = async (item, { work }) => {
+    if (!work) return setEditing(item);
+    mark((all) => all.add(keyOf(item)));
+    waiting.current++;
+    const isDone = await work();
+    waiting.current--;
+    return isDone ? reloadAll() : mark((all) => all.delete(keyOf(item)));
+  };
+  useKeys((letter) => {
+    const some = leftNow();
+    const item = some[Math.min(at, some.length - 1)];
+    if (letter === "j" || letter === "k") {
+      const to = Math.max(0, Math.min(some.length - 1, now + (letter === "j" ? 1 : -1)));
+      setAt(to);
+      list.current?.children[to]?.scrollIntoView({ block: "nearest" });
+    }
+    const decision = item && decisionsOf(item, projectId, can).find((each) => each.letter === letter);
+    if (decision) decide(item, decision);
   });
-  return html`<div class="list" ref=${list}>${items.map((item, i) => html`<div key=${keyOf(item)} class="review-item" data-at=${i === now} onClick=${() => setAt(i)}>
-      <${Item} row=${{ ...item.row, state: "active" }} href=${item.archive_id ? undefined : hrefOf("memory", { kind: item.row.kind, id: item.row.id })} aside=${html`<${Badge} tone="warn">${s.review.categories[item.category]}<//>`}>
+  return html`<div class="list" ref=${list}>${left.map((item, i) => html`<div key=${keyOf(item)} class="review-item" data-at=${i === now} onClick=${() => setAt(i)}>
+      <${Item} row=${{ ...item.row, state: "active" }} href=${item.archive_id ? undefined : memoryHref(item.row)} aside=${html`<${Badge} tone="warn">${s.review.categories[item.category]}<//>`}>
         ${item.reason && html`<p class="small quiet"><${Text}>${item.reason}<//></p>`}
-        ${item.other && html`<div class=${item.category === "duplicate" ? "pair" : "pair one"}><div><span class="small quiet">${s.review.other}, ${item.other.agent || item.other.user_id || ""}</span><a href=${hrefOf("memory", { kind: item.other.kind, id: item.other.id })}><${Text}>${item.other.text}<//></a></div>${item.category === "duplicate" && html`<div class="small"><${Diff} before=${item.other.text} after=${item.row.text} /></div>`}</div>`}
-        <div class="row">${decisionsOf(item, projectId, can, () => setEditing(item)).map((each) => html`<${Button} key=${each.letter + each.name} small kind=${each.tone || "plain"} onClick=${() => decide(each.work)}>${each.name} <kbd>${each.letter.toUpperCase()}</kbd><//>`)}</div><//></div>`)}</div>
+        ${item.other && html`<div class=${item.category === "duplicate" ? "pair" : "pair one"}><div><span class="small quiet">${s.review.other}, ${item.other.agent || item.other.user_id || ""}</span><a href=${memoryHref(item.other)}><${Text}>${item.other.text}<//></a></div>${item.category === "duplicate" && html`<div class="small"><${Diff} before=${item.other.text} after=${item.row.text} /></div>`}</div>`}
+        <div class="row">${decisionsOf(item, projectId, can).map((each) => html`<${Button} key=${each.letter + each.name} small kind=${each.tone || "plain"} onClick=${() => decide(item, each)}>${each.name} <kbd>${each.letter.toUpperCase()}</kbd><//>`)}</div><//></div>`)}</div>
     ${editing && html`<${Edit} item=${editing} projectId=${projectId} close=${() => setEditing(null)} />`}`;
 }
 

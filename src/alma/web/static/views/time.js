@@ -1,10 +1,10 @@
 // Time: the moment that every view shows, a timeline, and what differs between two moments.
 import { html, useEffect, useState } from "../html.js";
 import { call } from "../api.js";
-import { hrefOf, useCall } from "../state.js";
-import { s, when } from "../strings.js";
+import { hrefOf, memoryHref, useCall } from "../state.js";
+import { s } from "../strings.js";
 import { Changes } from "../diff.js";
-import { attempt, Badge, Button, Card, Empty, Field, fromLocal, Item, KindBadge, Page, Range, Result, Select, Tabs, Text, toLocal } from "../ui.js";
+import { attempt, Badge, Button, Card, Empty, Field, fromLocal, Item, KindBadge, Page, Range, Result, Select, Slider, Tabs, Text, toLocal } from "../ui.js";
 
 const DAY = 86400000;
 const TONES = { succeeded: "good", failed: "bad", quarantined: "warn", rejected: "warn", session_started: "accent", session_ended: "accent", handoff: "accent" };
@@ -14,23 +14,9 @@ export default function TimeView({ projectId, asOf, address }) {
   const range = Number(params.range) || 30;
   const tab = params.tab || "timeline";
   return html`<${Page} title=${s.views.time} lead=${s.time.lead} aside=${html`<${Range} value=${range} onValue=${(value) => change({ range: value === "30" ? "" : value })} />`}>
-    <${Slider} range=${range} asOf=${asOf} change=${change} />
+    <${Card}><${Slider} label=${s.time.slider} isShown range=${range} asOf=${asOf} change=${change} /><//>
     <${Tabs} label=${s.views.time} chosen=${tab} onChoose=${(name) => change({ tab: name === "timeline" ? "" : name })} tabs=${[["timeline", s.time.timeline], ["changes", s.time.changes]]} />
     ${tab === "timeline" ? html`<${Timeline} projectId=${projectId} asOf=${asOf} range=${range} params=${params} change=${change} />` : html`<${Between} projectId=${projectId} asOf=${asOf} range=${range} params=${params} change=${change} />`}<//>`;
-}
-
-/** One slider over the range; it sets the moment that every view shows. */
-function Slider({ range, asOf, change }) {
-  const now = Date.now();
-  const start = now - range * DAY;
-  const steps = 200;
-  const placeOf = (moment) => (moment ? Math.max(0, Math.min(steps, Math.round(((new Date(moment) - start) / (range * DAY)) * steps))) : steps);
-  const [at, setAt] = useState(placeOf(asOf));
-  useEffect(() => setAt(placeOf(asOf)), [asOf, range]);
-  const momentOf = (place) => new Date(start + (place / steps) * range * DAY).toISOString();
-  const settle = (event) => change({ t: Number(event.target.value) === steps ? "" : momentOf(Number(event.target.value)) });
-  return html`<${Card}><label class="stack tight"><span class="spread"><b>${s.time.slider}</b><span class="quiet">${at === steps ? s.timeNow : when(momentOf(at))}</span></span>
-    <input type="range" name="as_of" min="0" max=${steps} value=${at} onInput=${(event) => setAt(Number(event.target.value))} onChange=${settle} aria-valuetext=${at === steps ? s.timeNow : when(momentOf(at))} /></label><//>`;
 }
 
 function Timeline({ projectId, asOf, range, params, change }) {
@@ -59,7 +45,7 @@ function Events({ events }) {
   const clock = (at) => new Intl.DateTimeFormat("en-GB", { timeStyle: "short" }).format(new Date(at));
   return html`<div class="timeline">${[...days].map(([name, some]) => html`<section key=${name} aria-label=${name}><h3>${name}</h3>${some.map((event) => html`<div class="event" key=${event.kind + event.id + event.event}><time datetime=${event.at}>${clock(event.at)}</time>
     <div class="stack tight"><div class="item-meta"><${KindBadge} kind=${event.kind} /><${Badge} tone=${TONES[event.event] || ""}>${s.events[event.event] || event.event}<//>${event.agent && html`<span>${event.agent}</span>`}</div>
-      <p class="clamp"><a href=${event.kind.startsWith("session") ? hrefOf("work", { session: event.session_id }) : hrefOf("memory", { kind: event.kind, id: event.id })}><${Text}>${event.text || event.title || event.id}<//></a></p>
+      <p class="clamp"><a href=${event.kind.startsWith("session") ? hrefOf("work", { session: event.session_id }) : memoryHref(event)}><${Text}>${event.text || event.title || event.id}<//></a></p>
       ${event.title && event.title !== event.text && html`<p class="small quiet clamp"><${Text}>${event.title}<//></p>`}</div></div>`)}</section>`)}</div>`;
 }
 
@@ -69,6 +55,6 @@ function Between({ projectId, asOf, range, params, change }) {
   const input = (name, label, value) => html`<${Field} label=${label}><input type="datetime-local" name=${name} value=${toLocal(value)} max=${toLocal(new Date())} onChange=${(event) => change({ [name]: fromLocal(event.target.value) })} /><//>`;
   const tone = { created: "good", removed: "bad", changed: "accent" };
   return html`<${Card} title=${s.time.changes}><div class="fields">${input("from", s.time.from, from)}${input("to", s.time.to, params.to || asOf)}</div>
-    <${Result} of=${found} empty=${[(data) => !data.changes.length, html`<${Empty} title=${s.time.none} />`]}>${(data) => html`<div class="list">${data.changes.map((each) => html`<${Item} key=${each.kind + each.id + each.change} row=${{ ...each, created_at: each.at }} href=${hrefOf("memory", { kind: each.kind, id: each.id })} aside=${html`<${Badge} tone=${tone[each.change]}>${s.time[each.change]}<//>`}>
+    <${Result} of=${found} empty=${[(data) => !data.changes.length, html`<${Empty} title=${s.time.none} />`]}>${(data) => html`<div class="list">${data.changes.map((each) => html`<${Item} key=${each.kind + each.id + each.change} row=${{ ...each, created_at: each.at }} href=${memoryHref(each)} aside=${html`<${Badge} tone=${tone[each.change]}>${s.time[each.change]}<//>`}>
       ${each.reason && html`<p class="small quiet"><${Text}>${each.reason}<//></p>`}${each.changes.length > 0 && html`<${Changes} changes=${each.changes} />`}<//>`)}</div>`}<//><//>`;
 }

@@ -23,33 +23,34 @@ function Sessions({ projectId, asOf, params, change, facets, can }) {
     <${Select} aria-label=${s.browse.state} value=${params.show || ""} onValue=${(show) => change({ show, session: "" })} options=${[["", s.work.allSessions], ["open", s.work.open], ["ended", s.work.ended]]} />`;
   return html`<div class="grid"><${Card} title=${s.work.sessions} className="span-5" aside=${aside}><${Result} of=${sessions} empty=${[(data) => !sessionsOf(data).length, html`<${Empty} title=${s.work.noSessions}>${s.work.noSessionsWhy}<//>`]}>${(data) => html`<div class="list">${sessionsOf(data).map((each) => html`<article key=${each.id} class="item"><div class="item-body"><div class="item-meta"><${Badge} tone=${isOpen(each) ? "good" : ""}>${isOpen(each) ? s.work.open : s.work.ended}<//>${each.agent && html`<span>${each.agent}</span>`}<${Time} at=${each.created_at} /></div>
       <p><a href=${hrefOf("work", { ...params, session: each.id })} aria-current=${each.id === chosen ? "true" : undefined}><${Text}>${each.name || each.goal || each.id}<//></a></p>${each.goal && each.goal !== each.name && html`<p class="small quiet clamp"><${Text}>${each.goal}<//></p>`}</div></article>`)}</div>`}<//><//>
-    <div class="span-7 stack">${chosen && html`<${Session} key=${chosen} id=${chosen} projectId=${projectId} can=${can} />`}</div></div>`;
+    <div class="span-7 stack">${chosen && html`<${Session} key=${chosen} id=${chosen} projectId=${projectId} asOf=${asOf} can=${can} />`}</div></div>`;
 }
 
-function Session({ id, projectId, can }) {
+function Session({ id, projectId, asOf, can }) {
   const read = useCall("get_session", { project_id: projectId, session_id: id });
   const end = async () => {
     if (await attempt(() => call("end_session", { project_id: projectId, session_id: id }), s.work.endedDone, () => call("switch_session", { project_id: projectId, session_id: id, reopen: true }).then(reloadAll))) reloadAll();
   };
-  return html`<${Result} of=${read}>${({ session }) => html`<div class="stack"><${Card} title=${session.name || session.goal || session.id} aside=${session.is_active && can("end_session") && html`<${Button} small onClick=${end}>${s.work.end}<//>`}><dl class="facts">
+  return html`<${Result} of=${read}>${({ session }) => html`<div class="stack"><${Card} title=${session.name || session.goal || session.id} aside=${session.is_active && !asOf && can("end_session") && html`<${Button} small onClick=${end}>${s.work.end}<//>`}><dl class="facts">
       ${session.goal && html`<dt>${s.work.goal}</dt><dd><${Text}>${session.goal}<//></dd>`}${session.summary && html`<dt>${s.work.summary}</dt><dd><${Text}>${session.summary}<//></dd>`}${session.agent && html`<dt>${s.browse.agent}</dt><dd>${session.agent}</dd>`}<dt>${s.work.started}</dt><dd><${Time} at=${session.created_at} /></dd>
-      ${session.git_branch && html`<dt>branch</dt><dd><code>${session.git_branch}</code></dd>`}</dl><p class="small"><a href=${hrefOf("browse", { session: id })}>${s.kinds.memory}</a></p><//>
-    ${session.agent && can("latest_handoff") && html`<${Handoff} agent=${session.agent} projectId=${projectId} />`}<${Working} id=${id} projectId=${projectId} can=${can} /></div>`}<//>`;
+      ${session.git_branch && html`<dt>${s.work.branch}</dt><dd><code>${session.git_branch}</code></dd>`}</dl><p class="small"><a href=${hrefOf("browse", { session: id })}>${s.kinds.memory}</a></p><//>
+    ${session.agent && can("latest_handoff") && html`<${Handoff} title=${s.work.left} none=${s.work.leftNothing} given=${{ project_id: projectId, agent: session.agent, session_id: id, as_of: asOf }} /><${Handoff} title=${s.work.began} none=${s.work.beganNothing(session.agent)} given=${{ project_id: projectId, agent: session.agent, as_of: session.created_at }} />`}<${Working} id=${id} projectId=${projectId} asOf=${asOf} can=${can} /></div>`}<//>`;
 }
 
-function Handoff({ agent, projectId }) {
-  const found = useCall("latest_handoff", { project_id: projectId, agent });
+function Handoff({ title, none, given }) {
+  const found = useCall("latest_handoff", given);
   const list = (title, lines) => lines?.length > 0 && html`<dt>${title}</dt><dd><ul>${lines.map((line) => html`<li key=${line}><${Text}>${line}<//></li>`)}</ul></dd>`;
-  return html`<${Card} title=${`${s.work.handoff}: ${agent}`}><${Result} of=${found} lines=${3}>${({ handoff }) => (handoff ? html`<p><${Text}>${handoff.last_action}<//> ${handoff.last_outcome && html`<${Badge} tone=${{ success: "good", failure: "bad" }[handoff.last_outcome] || ""}>${handoff.last_outcome}<//>`} <${Time} at=${handoff.created_at} /></p>
-    <dl class="facts">${handoff.current_goal && html`<dt>${s.work.goal}</dt><dd><${Text}>${handoff.current_goal}<//></dd>`}${list(s.work.next, handoff.next_steps)}${list(s.work.blockers, handoff.blockers)}${list(s.work.decisions, handoff.key_decisions)}${list(s.work.files, handoff.active_files)}</dl>` : html`<p class="quiet">${s.work.noHandoff}</p>`)}<//><//>`;
+  return html`<${Card} title=${title}><${Result} of=${found} lines=${3}>${({ handoff }) => (handoff ? html`<p><${Text}>${handoff.last_action}<//> ${handoff.last_outcome && html`<${Badge} tone=${{ success: "good", failure: "bad" }[handoff.last_outcome] || ""}>${handoff.last_outcome}<//>`} <${Time} at=${handoff.created_at} /></p>
+    <dl class="facts">${handoff.current_goal && html`<dt>${s.work.goal}</dt><dd><${Text}>${handoff.current_goal}<//></dd>`}${list(s.work.next, handoff.next_steps)}${list(s.work.blockers, handoff.blockers)}${list(s.work.decisions, handoff.key_decisions)}${list(s.work.files, handoff.active_files)}</dl>` : html`<p class="quiet">${none}</p>`)}<//><//>`;
 }
 
-function Working({ id, projectId, can }) {
-  const held = useCall("working_set", { project_id: projectId, session_id: id });
+function Working({ id, projectId, asOf, can }) {
+  const held = useCall(asOf ? null : "working_set", { project_id: projectId, session_id: id });
   const release = async (memory) => {
     const given = { project_id: projectId, session_id: id, memory_ids: [memory.id] };
     if (await attempt(() => call("release_memories", given), s.work.released, () => call("hold_memories", given).then(reloadAll))) reloadAll();
   };
+  if (asOf) return html`<${Card} title=${s.work.working}><p class="quiet">${s.work.onlyNow}</p><//>`;
   return html`<${Card} title=${s.work.working} aside=${held.data && s.work.workingOf(held.data.tokens, held.data.max_tokens)}><${Result} of=${held} lines=${3}>${(data) => (data.memories.length ? html`<div class="list">${data.memories.map((each) => html`<${Item} key=${each.id} row=${{ kind: "memory", id: each.id, title: each.title, text: each.content, agent: each.source_agent, created_at: each.created_at }} href=${hrefOf("memory", { id: each.id })} aside=${can("release_memories") && html`<${Button} small onClick=${() => release(each)}>${s.work.release}<//>`} />`)}</div>` : html`<p class="quiet">${s.work.workingEmpty}</p>`)}<//><//>`;
 }
 
@@ -62,9 +63,9 @@ function WorkItems({ projectId, asOf, params, change, facets, can }) {
   const itemsOf = (data) => data.items.filter((each) => existed(each.created_at, asOf));
   const statuses = Object.entries(s.work.statuses);
   const aside = html`${progress.data && html`<span>${s.work.progress(progress.data.done, progress.data.total)}</span>`}<${Select} aria-label=${s.work.setStatus} value=${params.status || ""} onValue=${(status) => change({ status })} options=${[["", s.all], ...statuses]} />`;
-  return html`<div class="stack">${can("create_work_item") && html`<${AddItem} projectId=${projectId} facets=${facets} />`}
+  return html`<div class="stack">${asOf && html`<p class="quiet">${s.work.statusNow}</p>`}${can("create_work_item") && !asOf && html`<${AddItem} projectId=${projectId} facets=${facets} />`}
     <${Card} title=${s.work.items} aside=${aside}><${Result} of=${items} empty=${[(data) => !itemsOf(data).length, html`<${Empty} title=${s.work.noItems} />`]}>${(data) => html`<div class="table-wrap"><table><tbody>${itemsOf(data).map((each) => html`<tr key=${each.id}><td><${Text}>${each.title}<//>${each.blocked_by?.length > 0 && html` <${Badge} tone="warn">${s.work.statuses.blocked}<//>`}${each.description && html`<div class="small quiet clamp"><${Text}>${each.description}<//></div>`}</td><td class="hide-narrow">${each.agent}</td><td class="num hide-narrow">${number(each.priority)}</td>
-      <td class="narrow">${can("update_work_item") ? html`<${Select} aria-label=${`${s.work.setStatus}: ${each.title.slice(0, 80)}`} value=${each.status} onValue=${(status) => set(each, status)} options=${statuses} />` : s.work.statuses[each.status]}</td></tr>`)}</tbody></table></div>`}<//><//></div>`;
+      <td class="narrow">${can("update_work_item") && !asOf ? html`<${Select} aria-label=${`${s.work.setStatus}: ${each.title.slice(0, 80)}`} value=${each.status} onValue=${(status) => set(each, status)} options=${statuses} />` : s.work.statuses[each.status]}</td></tr>`)}</tbody></table></div>`}<//><//></div>`;
 }
 
 function AddItem({ projectId, facets }) {

@@ -1,0 +1,2 @@
+-- The archive is asked for what was put aside for one cause, newest first.
+CREATE INDEX idx_archived_records_cause ON alma_archived_records (project_id, cause, archived_at, kind);

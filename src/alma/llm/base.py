@@ -59,7 +59,7 @@ class LanguageModel(Closeable):
 
     * `complete` returns non-empty text, or raises `LanguageModelError` with a sentence that says what to do.
     * With a `schema` (JSON Schema) the service is asked for such JSON; the result is still text, to be parsed by
-      `alma.__merged__.x.complete_json`.
+      `complete_json`.
     * Transient failures (429, 5xx, no connection, timeout) are retried, `attempts` in total.
     * API keys never appear in errors.
 

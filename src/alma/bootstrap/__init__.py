@@ -122,7 +122,7 @@ def open_default() -> tuple[StorageBackend, Redactor | None]:
     named, given = os.environ.get("ALMA_STORE") or None, os.environ.get("ALMA_CONFIG") or None
     file = config_file(given, named)
     if named is None and file is None and not Path(DEFAULT_STORE).is_file():
-        _log.info("nothing is stored: this folder has no default store, which alma init makes")
+        _log.warning("kept in memory only: this folder has no default store; make one with  alma init")
         return open_storage(IN_MEMORY), DEFAULT_REDACTOR
     if named is not None or file is None:
         redactor = DEFAULT_REDACTOR if file is None else redactor_of_file(file)

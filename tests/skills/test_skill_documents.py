@@ -180,7 +180,7 @@ def test_the_commands_write_and_read_files(alma: ALMA, sqlite_path: Path, tmp_pa
     imported = run("skills", "import", str(tmp_path / "skills"), *chosen).stdout
     assert "stored" in imported
     assert "left out" in imported
-    unnamed = run("skills", "import", str(agents), *chosen)
+    unnamed = run("skills", "import", str(agents), "--json", *chosen)
     assert unnamed.returncode == 1
     assert "does not name the agent" in unnamed.stdout
     for path, said in ((tmp_path / "no", "there is no"), (tmp_path, ""), (sqlite_path, "")):

@@ -80,7 +80,8 @@ def own_shop(
         yield memory, stack.enter_context(served(memory))
 
 
-@pytest.fixture(scope="session")
+# Playwright runs an event loop in this thread, so that tests of other packages could not call asyncio.run.
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium."""
     if not Path(_CHROMIUM).exists():

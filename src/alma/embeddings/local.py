@@ -194,8 +194,12 @@ class _Runtime:
         if not np.all(np.isfinite(lengths) & (lengths > 0)):
             raise EmbeddingError("the model returned a zero vector; its file is damaged or not a text encoder")
         # Fixed-point numbers of 16 bits, which stores hold in half of the bytes; a cosine changes by less than 1e-4.
-        vectors: np.ndarray[Any, np.dtype[np.float32]] = np.rint(pooled / lengths * _STEPS).clip(1 - _STEPS, _STEPS - 1)
-        return (vectors / _STEPS).astype(np.float32)
+        # The largest component corrects the length.
+        vectors = np.rint(pooled / lengths * _STEPS)
+        largest = np.arange(len(vectors)), np.abs(vectors).argmax(axis=1)
+        vectors[largest] += np.rint((_STEPS**2 - (vectors**2).sum(axis=1)) / (2 * vectors[largest]))
+        unit: np.ndarray[Any, np.dtype[np.float32]] = (vectors.clip(1 - _STEPS, _STEPS - 1) / _STEPS).astype(np.float32)
+        return unit
 
     def _output_of(self, inputs: dict[str, Any], tokens: int) -> Any:
         try:

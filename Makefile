@@ -6,10 +6,8 @@ BIN    := $(VENV)/bin
 PORT    ?= 8080
 SECONDS ?= 180
 FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_api.py relations text unit workspace)
-# Each process starts its own servers, and takes over tests from the others when it is done. Many tests wait for a
-# server or another process, so one process more than there are cores saves time.
-WORKERS = $$(($$(nproc) + 1))
-PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+# Each process starts its own servers, and takes over tests from the others when it is done.
+PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 .PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency docs lock clean
 

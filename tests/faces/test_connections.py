@@ -320,8 +320,11 @@ def test_wrong_keys_are_throttled(serve: Serve, tmp_path: Path) -> None:
         with ALMA.quickstart(database, embedding_provider="mock") as memory:
             right = ApiKeys(memory.storage).create("test", ("read",))[1]
         wrong = {"Authorization": "Bearer alma_0123456789ab_" + "x" * 43}
-        answers = [httpx.get(address + PATHS[serve], headers=wrong) for _ in range(25)]
-        assert {answer.status_code for answer in answers[:20]} == {401}
+        answers = [httpx.get(address + PATHS[serve], headers=wrong) for _ in range(20)]
+        assert {answer.status_code for answer in answers} == {401}
+        # What is allowed grows again with time, so a slow machine needs some more.
+        while answers[-1].status_code == 401 and len(answers) < 100:
+            answers.append(httpx.get(address + PATHS[serve], headers=wrong))
         assert answers[-1].status_code == 429
         assert int(answers[-1].headers["retry-after"]) >= 1
         ours = httpx.get(address + PATHS[serve], headers={"Authorization": f"Bearer {right}"})

@@ -90,6 +90,12 @@ export function reloadLive() {
   dispatchEvent(new Event("alma:live"));
 }
 
+/** What is typed into a field, until the value that it began with changes; and a function that changes it. */
+export function useDraft(value) {
+  const [draft, setDraft] = useState({ text: value, of: value });
+  return [draft.of === value ? draft.text : value, (text) => setDraft({ text, of: value })];
+}
+
 /** The value after it has not changed for some milliseconds. */
 export function useSettled(value, milliseconds = 250) {
   const [settled, setSettled] = useState(value);

@@ -1,5 +1,6 @@
 // The components that every view is made of.
 import { html, useEffect, useRef, useState } from "./html.js";
+import { useDraft } from "./state.js";
 import { ago, percent, points, s, when } from "./strings.js";
 
 let serial = 0;
@@ -64,9 +65,8 @@ export function Field({ label, children, hint, wide }) {
 /** A text field that tells its value when it settles; suggestions are optional. */
 export function Input({ value = "", onValue, suggestions, type = "text", ...rest }) {
   const list = useName("list");
-  const [text, setText] = useState(value);
+  const [text, setText] = useDraft(value);
   const timer = useRef(null);
-  useEffect(() => setText(value), [value]);
   const typed = (event) => {
     const now = event.target.value;
     setText(now);

@@ -1,7 +1,7 @@
 // Ask: what an agent would be given for a task, why, and what was left out.
-import { html, useEffect, useState } from "../html.js";
+import { html, useState } from "../html.js";
 import { call, key } from "../api.js";
-import { memoryHref, useCall } from "../state.js";
+import { memoryHref, useCall, useDraft } from "../state.js";
 import { s } from "../strings.js";
 import { Badge, Button, Card, Check, CopyButton, Empty, Field, fromLocal, Input, Item, KindBadge, Loading, Page, Result, ScoreBar, Tabs, Text, toLocal } from "../ui.js";
 
@@ -25,8 +25,7 @@ export default function Ask({ projectId, asOf, address, facets }) {
   const given = { project_id: projectId, task: params.task, agent, user_id: params.user, max_tokens: Number(params.budget) || 2000, top_k: Number(params.top_k) || 5, weak: params.weak === "yes", explain: true };
   const ready = params.task && agent;
   const answer = useCall(ready ? "retrieve" : null, { ...given, as_of: asOf });
-  const [task, setTask] = useState(params.task || "");
-  useEffect(() => setTask(params.task || ""), [params.task]);
+  const [task, setTask] = useDraft(params.task || "");
   const submit = (event) => {
     event.preventDefault();
     change({ task: task.trim(), agent: event.currentTarget.elements.agent.value });

@@ -6,8 +6,10 @@ BIN    := $(VENV)/bin
 PORT    ?= 8080
 SECONDS ?= 180
 FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_api.py relations text unit workspace)
-# Each process starts its own servers, and takes over tests from the others when it is done.
-PYTEST = $(BIN)/python -m pytest --numprocesses auto --dist worksteal
+# Each process starts its own servers, and takes over tests from the others when it is done; one process more than
+# there are cores uses the time in which tests wait.
+WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 .PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency docs lock clean
 
@@ -42,8 +44,8 @@ types: $(VENV)/.installed-dev ## check types
 contracts: $(VENV)/.installed-dev ## check which package may import which
 	$(BIN)/lint-imports
 
-tests: $(VENV)/.installed-dev ## run all tests
-	$(PYTEST)
+tests: $(VENV)/.installed-dev ## run all tests; what fails is run once more, and the summary names it as RERUN
+	$(PYTEST) --reruns 1
 
 test-integrations: $(VENV)/bin/python ## test what plugs into large frameworks, each in its own environment (ONLY="crewai strands" chooses)
 	$(BIN)/python tests/frameworks/run.py $(ONLY)

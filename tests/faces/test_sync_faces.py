@@ -142,6 +142,7 @@ def test_run_follows_until_it_is_told_to_stop(folder: Path, redis_url: str, pref
         later = remembered("after")
         with Redis.from_url(redis_url) as redis:
             wait_until(lambda: bool(redis.hexists(f"{prefix}:projection:entries:memory", later)))
+        wait_until(lambda: engines(run("sync", "status", "--json").json)["pending"] == 0)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (0, b"", b"")

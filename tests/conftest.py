@@ -18,6 +18,7 @@ from alma.embeddings.base import EmbeddingProvider
 from alma.storage.postgresql import PostgreSQLStorage
 from tests.support.bolt import BoltServer
 from tests.support.cosmos_server import CosmosServer
+from tests.support.empty_databases import EmptyDatabases
 from tests.support.postgres import PostgresServer, free_port
 from tests.support.qdrant import QdrantNode
 
@@ -143,20 +144,21 @@ def cosmos() -> Iterator[CosmosServer]:
 
 @contextmanager
 def fresh_database(server: PostgresServer, *, empty: bool = False, template: str | None = None) -> Iterator[str]:
-    """A new database of a server, dropped at the end; it holds an empty store unless it is to be `empty`, or a copy."""
+    """A database of a server for one test; it holds an empty store unless it is to be `empty`, or a copy."""
+    if not empty and template is None:
+        with _databases(server).lend() as dsn:
+            yield dsn
+        return
     name = f"test_{uuid.uuid4().hex}"
-    dsn = server.create_database(name, template or ("template1" if empty else _migrated(server)))
     try:
-        yield dsn
+        yield server.create_database(name, template or "template1")
     finally:
         server.drop_database(name)
 
 
 @cache
-def _migrated(server: PostgresServer) -> str:
-    """The name of a database that holds an empty store: copying it takes a tenth of the time of migrating another."""
-    PostgreSQLStorage.from_dsn(server.create_database("migrated")).close()
-    return "migrated"
+def _databases(server: PostgresServer) -> EmptyDatabases:
+    return EmptyDatabases(server)
 
 
 @pytest.fixture

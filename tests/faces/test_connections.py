@@ -286,8 +286,7 @@ def _address_in(log: Path) -> str:
     raise AssertionError(log.read_text())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("files", [None, 256])
+@pytest.mark.parametrize(("name", "files"), [("rest", 256), ("mcp", None)])
 def test_health_is_told_while_400_half_open_sockets_are_open(tmp_path: Path, name: str, files: int | None) -> None:
     with process(tmp_path, name, files) as (address, log), ExitStack() as stack:
         before = len(log.read_bytes())

@@ -15,7 +15,7 @@ from tests.faults.processes import Worker, tell_to_go_on, up_to
 from tests.faults.records import DIMENSIONS, EVERYWHERE, SHARED, a_heuristic, revision_of, vector_of
 from tests.faults.stores import mapped_index, opened, sqlite_address, vectors_folder
 
-ROUNDS = 8
+ROUNDS = 4
 LONGEST_LIFE_SECONDS = 0.4
 EXCHANGES = 25
 

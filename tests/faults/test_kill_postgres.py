@@ -21,8 +21,8 @@ from tests.faults.records import SHARED, a_heuristic
 from tests.faults.stores import opened
 from tests.support.postgres import PostgresServer
 
-CALM_ROUNDS = 8
-CRASHES = 5
+CALM_ROUNDS = 4
+CRASHES = 3
 LONGEST_LIFE_SECONDS = 0.08
 
 

@@ -17,9 +17,9 @@ from tests.faults.processes import Worker, said_by_killed_writers, tell_to_go_on
 from tests.faults.records import SHARED, a_heuristic
 from tests.faults.stores import opened, sqlite_address
 
-ROUNDS = 15
+ROUNDS = 8
 LONGEST_LIFE_SECONDS = 0.04
-OPENINGS = 12
+OPENINGS = 6
 LONGEST_OPENING_SECONDS = 0.05
 
 

@@ -65,6 +65,7 @@ from alma.telemetry import traced
 
 if TYPE_CHECKING:
     from alma.bootstrap import Parts
+    from alma.domains.schema import DomainSchema
     from alma.events.delivery import WebhookConfig
     from alma.events.webhooks import WebhookManager
     from alma.graph.walks import MemoryGraph
@@ -107,6 +108,9 @@ class ALMA(GeneralMemories, Closeable):
     Open one with `from_config` or `quickstart`, as a context manager or with `close()` at the end. Threads may share
     it, and any number of processes may work on one store.
     """
+
+    # What DomainMemoryFactory made it for, under the name that programs for alma-memory read.
+    _domain_schema: DomainSchema | None = None
 
     def __init__(
         self,

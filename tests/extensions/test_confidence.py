@@ -41,8 +41,8 @@ def test_a_strategy_is_judged_the_same_alone_and_among_others(engine: Confidence
 
 def test_what_worked_nine_times_of_ten_comes_before_what_worked_once(engine: ConfidenceEngine) -> None:
     for number in range(10):
-        engine._alma.learn("bob", f"{CONTEXT} of size {number}", number != 4, GOOD)
-    engine._alma.learn("bob", CONTEXT, "success", NEW)
+        engine._memory.learn("bob", f"{CONTEXT} of size {number}", number != 4, GOOD)
+    engine._memory.learn("bob", CONTEXT, "success", NEW)
     often, once = engine.rank_strategies([NEW, GOOD], CONTEXT, "bob")
     assert (often.strategy, often.recommendation) == (GOOD, "strong_yes")
     assert (once.strategy, once.recommendation) == (NEW, "yes")
@@ -55,7 +55,7 @@ def test_no_expectation_is_surer_than_so_many_trials_make_it(
     engine: ConfidenceEngine, times: int, outcome: str
 ) -> None:
     for _ in range(times):
-        engine._alma.learn("bob", CONTEXT, outcome, NEW)
+        engine._memory.learn("bob", CONTEXT, outcome, NEW)
     score = engine.assess_strategy(NEW, CONTEXT, "bob").confidence_score
     assert 1 / (times + 2) <= round(score, 9) + 1e-9
     assert score <= (times + 1) / (times + 2) + 1e-9
@@ -63,7 +63,7 @@ def test_no_expectation_is_surer_than_so_many_trials_make_it(
 
 def test_ten_successes_at_one_task_in_a_row_are_no_strong_reason(engine: ConfidenceEngine) -> None:
     for _ in range(10):
-        engine._alma.learn("bob", CONTEXT, "success", GOOD)
+        engine._memory.learn("bob", CONTEXT, "success", GOOD)
     signal = engine.assess_strategy(GOOD, CONTEXT, "bob")
     assert (signal.recommendation, signal.occurrence_count) == ("yes", 10)
 
@@ -93,12 +93,12 @@ def test_what_worked_on_other_tasks_says_little_here(engine: ConfidenceEngine) -
 
 def test_however_often_it_worked_elsewhere(engine: ConfidenceEngine) -> None:
     for _ in range(40):
-        engine._alma.learn("ada", "Parse nested JSON documents", "success", GOOD)
+        engine._memory.learn("ada", "Parse nested JSON documents", "success", GOOD)
     assert engine.assess_strategy(GOOD, "Bake a birthday cake", "ada").recommendation == "neutral"
 
 
 def test_one_failure_is_a_reason_for_caution_alone(engine: ConfidenceEngine) -> None:
-    engine._alma.learn("ada", CONTEXT, "failure", NEW)
+    engine._memory.learn("ada", CONTEXT, "failure", NEW)
     assert engine.assess_strategy(NEW, CONTEXT, "ada").recommendation == "caution"
 
 
@@ -108,7 +108,7 @@ def test_what_worked_counts_for_the_same_task_in_other_words(engine: ConfidenceE
 
 
 def test_the_opposite_of_what_works_is_no_good_idea(engine: ConfidenceEngine) -> None:
-    engine._alma.learning.strategies.judge = ScriptedJudge(opposite=[(GOOD, f"never {GOOD}")])
+    engine._memory.learning.strategies.judge = ScriptedJudge(opposite=[(GOOD, f"never {GOOD}")])
     signal = engine.assess_strategy(f"never {GOOD}", CONTEXT, "ada")
     assert signal.recommendation in {"caution", "avoid"}
     assert "opposite_works" in {risk.risk_type for risk in signal.risks}
@@ -116,7 +116,7 @@ def test_the_opposite_of_what_works_is_no_good_idea(engine: ConfidenceEngine) ->
 
 
 def test_what_fails_as_often_as_it_works_is_not_proven(engine: ConfidenceEngine) -> None:
-    alma = engine._alma
+    alma = engine._memory
     for outcome in ("success", "failure") * 3:
         alma.learn("ada", "Parse nested JSON documents", outcome, NEW)
     assert not engine.assess_strategy(NEW, CONTEXT, "ada").opportunities

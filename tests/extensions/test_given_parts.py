@@ -70,7 +70,6 @@ ON_A_STORE: dict[str, Make] = {
 ON_A_MEMORY: dict[str, Make] = {
     "AsyncALMA": lambda _, given: AsyncALMA(given),
     "AutoLearner": lambda _, given: AutoLearner(given),
-    "ConfidenceEngine": lambda _, given: ConfidenceEngine(given),
     "ConsolidationEngine": lambda _, given: ConsolidationEngine(given),
 }
 # Without these something else is taken, so that None is fine and only a wrong one is not.
@@ -97,6 +96,7 @@ OPTIONAL: dict[str, Make] = {
     "ScopeValidator.scopes": lambda _, given: ScopeValidator(given),
     "ConfidenceDecayer.decay": lambda alma, given: ConfidenceDecayer(alma.storage, given),
     "AutoLearner.extractor": lambda alma, given: AutoLearner(alma, given),
+    "ConfidenceEngine": lambda _, given: ConfidenceEngine(given),
 }
 NEEDED: dict[str, Make] = {
     "ALMA.retrieval_engine": lambda alma, given: ALMA(alma.storage, given, alma.learning),

@@ -36,8 +36,8 @@ def _answered(**extra: Any) -> Callable[[Callable[P, dict[str, Any]]], Callable[
 
         @wraps(tool)
         def answer(*args: P.args, **given: P.kwargs) -> dict[str, Any]:
-            told = expected.bind(*args, **given).arguments
-            empty = next((name for name in required if not str(told[name] or "").strip()), None)
+            told = expected.bind_partial(*args, **given).arguments
+            empty = next((name for name in required if not str(told.get(name) or "").strip()), None)
             if empty is not None:
                 return {"success": False, **extra, "error": f"{empty} cannot be empty"}
             try:

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 
 from alma import clock
+from alma.arguments import earlier, renamed
+from alma.confidence.earlier_calls import EarlierCalls, by_wording
+from alma.confidence.signals import (
+    BAD,
+    DOUBTFUL,
+    GOOD,
+    STRONG,
+    ConfidenceSignal,
+    OpportunitySignal,
+    RecommendationLevel,
+    RiskSignal,
+)
 from alma.core import ALMA, checked_memory
-from alma.errors import ValidationError
+from alma.errors import ConfigurationError, ValidationError
 from alma.learning.burst_damping import limited_by_hours
 from alma.learning.recommendation import Assessed
 from alma.model.common import same_name
@@ -20,101 +30,7 @@ from alma.retrieval.router import checked_query as checked_context
 __all__ = ["ConfidenceEngine", "ConfidenceSignal", "OpportunitySignal", "RecommendationLevel", "RiskSignal"]
 
 
-class RecommendationLevel(StrEnum):
-    """How strongly a strategy is recommended, from the best to the worst."""
-
-    STRONG_YES = "strong_yes"
-    YES = "yes"
-    NEUTRAL = "neutral"
-    CAUTION = "caution"
-    AVOID = "avoid"
-
-
-@dataclass(frozen=True, slots=True)
-class RiskSignal:
-    """A reason against a strategy: its severity, explanation and evidence."""
-
-    risk_type: str
-    description: str
-    severity: float
-    evidence_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class OpportunitySignal:
-    """A reason for a strategy: its strength, explanation and evidence."""
-
-    opportunity_type: str
-    description: str
-    strength: float
-    evidence_ids: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class ConfidenceSignal:
-    """The estimated success of a strategy in a context.
-
-    `confidence_score` is the expected success rate, and `lower_bound` and `upper_bound` are its interval.
-    """
-
-    strategy: str
-    context: str
-    agent: str
-    confidence_score: float
-    recommendation: RecommendationLevel
-    assessed: Assessed
-    risks: tuple[RiskSignal, ...] = ()
-    opportunities: tuple[OpportunitySignal, ...] = ()
-
-    @property
-    def lower_bound(self) -> float:
-        return self.assessed.lower_bound
-
-    @property
-    def upper_bound(self) -> float:
-        return self.assessed.upper_bound
-
-    @property
-    def risk_signals(self) -> tuple[RiskSignal, ...]:
-        """The risks, under the name of alma-memory."""
-        return self.risks
-
-    @property
-    def opportunity_signals(self) -> tuple[OpportunitySignal, ...]:
-        """The opportunities, under the name of alma-memory."""
-        return self.opportunities
-
-    @property
-    def occurrence_count(self) -> int:
-        """How often it was tried."""
-        return self.assessed.tried
-
-    @property
-    def historical_success_rate(self) -> float | None:
-        """The success rate; None if it was never tried."""
-        return self.assessed.succeeded / self.assessed.tried if self.assessed.tried else None
-
-    @property
-    def reasoning(self) -> str:
-        """The reasons for the signal, in sentences."""
-        tried = self.assessed
-        limits = f"between {tried.lower_bound:.0%} and {tried.upper_bound:.0%}"
-        known = (
-            f"Tried {_times(tried.tried)}, succeeded {_times(tried.succeeded)}; "
-            f"{self.confidence_score:.0%} is expected here, {limits}."
-            if tried.tried
-            else f"Never tried; {self.confidence_score:.0%} is what other strategies suggest."
-        )
-        said = [risk.description for risk in self.risks] + [chance.description for chance in self.opportunities]
-        return " ".join([known, *(f"{sentence}." for sentence in said)])
-
-
-def _times(number: int) -> str:
-    return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number} times")
-
-
 _LOOKED_AT = 20
-_STRONG, _GOOD, _DOUBTFUL, _BAD = 0.8, 0.6, 0.4, 0.25
 _TRIED, _WELL_TRIED = 3, 5
 # The weight of a warning about the same strategy, in outcomes.
 _WARNING_COUNTS_AS = 3.0
@@ -124,11 +40,15 @@ _UNKNOWN, _ON_OTHER_TASKS = 0.5, 0.25
 _ONE_SOURCE = 0.3
 
 
-class ConfidenceEngine:
-    """Estimates the success of strategies, with the evidence; nothing is stored."""
+@earlier(renamed({"similarity_threshold": None, "min_occurrences_for_confidence": None}))
+class ConfidenceEngine(EarlierCalls):
+    """Estimates the success of strategies, with the evidence; nothing is stored.
 
-    def __init__(self, alma: ALMA) -> None:
-        self._alma = checked_memory("confidence", alma)
+    Without a memory, only the wording of a strategy is looked at.
+    """
+
+    def __init__(self, alma: ALMA | None = None) -> None:
+        self._alma = None if alma is None else checked_memory("confidence", alma)
 
     def assess_strategy(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
         """Estimate the success of a strategy in this context."""
@@ -151,19 +71,33 @@ class ConfidenceEngine:
         return sorted(self._chances(found.heuristics, agent), key=lambda chance: -chance.strength)
 
     def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
+        unique = dict.fromkeys(map(_checked_strategy, strategies))
+        if self._alma is None:
+            return [self._by_wording(strategy, context, agent) for strategy in unique]
         found, near = self._known(context, agent), self._near(context, agent)
         # Assessed one by one, so that the result for a strategy does not depend on the other strategies of the call.
-        unique = dict.fromkeys(map(_checked_strategy, strategies))
-        assessed = [self._alma.assess(context, agent, [strategy])[0] for strategy in unique]
+        assessed = [self._memory.assess(context, agent, [strategy])[0] for strategy in unique]
         return [self._signal(each, context, agent, found, near) for each in assessed]
 
+    def _by_wording(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
+        draft = ConfidenceSignal.create(strategy, context, agent)
+        draft.uncertainty, draft.reasoning = self._compute_uncertainty(0, 0.0), self._generate_reasoning(draft)
+        by_wording(draft)
+        return draft
+
+    @property
+    def _memory(self) -> ALMA:
+        if self._alma is None:
+            raise ConfigurationError("what is known is read from a memory; give it: ConfidenceEngine(alma)")
+        return self._alma
+
     def _known(self, context: str, agent: str) -> MemorySlice:
-        return self._alma.retrieve(checked_context(context), agent, top_k=_LOOKED_AT)
+        return self._memory.retrieve(checked_context(context), agent, top_k=_LOOKED_AT)
 
     def _near(self, context: str, agent: str) -> list[str]:
         """The strategies that were tried on similar tasks, as `recommend` finds them."""
-        threshold = self._alma.learning.recommender.advisor.tuning.threshold
-        ranked = self._alma.recommend(context, agent).ranked
+        threshold = self._memory.learning.recommender.advisor.tuning.threshold
+        ranked = self._memory.recommend(context, agent).ranked
         return [each.strategy for each in ranked if each.relevance is not None and each.relevance >= threshold]
 
     def _signal(
@@ -171,7 +105,7 @@ class ConfidenceEngine:
     ) -> ConfidenceSignal:
         rules = [each for each in found.heuristics if self._is_same(each.strategy, assessed.strategy)]
         warnings = [each for each in found.anti_patterns if self._is_same(each.pattern, assessed.strategy)]
-        opposite = self._alma.learning.strategies.opposite
+        opposite = self._memory.learning.strategies.opposite
         opposites = [each for each in _works(found.heuristics) if opposite(each.strategy, assessed.strategy)]
         elsewhere = bool(assessed.tried) and not any(self._is_same(each, assessed.strategy) for each in near)
         strengths = [self._strength(each, agent) for each in opposites]
@@ -193,7 +127,7 @@ class ConfidenceEngine:
         )
 
     def _is_same(self, one: str, other: str) -> bool:
-        return self._alma.learning.is_same_strategy(one, other)
+        return self._memory.learning.is_same_strategy(one, other)
 
     def _chances(self, rules: Iterable[Heuristic], agent: str) -> list[OpportunitySignal]:
         return [self._proven(each, agent) for each in _works(rules)]
@@ -204,7 +138,7 @@ class ConfidenceEngine:
         return OpportunitySignal("proven_strategy", text, strength, (known.id, *known.outcomes_for))
 
     def _strength(self, known: Heuristic, agent: str) -> float:
-        belief = self._alma.learning.extractor.current_belief(known, clock.now())
+        belief = self._memory.learning.extractor.current_belief(known, clock.now())
         if not _is_own(known.agent, agent):
             return limited_by_hours(belief, known.created_at, known.last_validated).lower_bound
         return known.confidence if belief_in(known) is None else belief.lower_bound
@@ -246,13 +180,13 @@ def _limited_by_evidence(assessed: Assessed) -> float:
 
 def _level(score: float, assessed: Assessed, warnings: Sequence[Record], *, elsewhere: bool) -> RecommendationLevel:
     # One failure does not prove that something always fails.
-    if (score < _BAD and assessed.tried >= _TRIED) or (warnings and score < _DOUBTFUL):
+    if (score < BAD and assessed.tried >= _TRIED) or (warnings and score < DOUBTFUL):
         return RecommendationLevel.AVOID
-    if score < _DOUBTFUL or (warnings and score < _GOOD):
+    if score < DOUBTFUL or (warnings and score < GOOD):
         return RecommendationLevel.CAUTION
-    if score < _GOOD or elsewhere:
+    if score < GOOD or elsewhere:
         return RecommendationLevel.NEUTRAL
-    if score >= _STRONG and assessed.evidence >= _WELL_TRIED:
+    if score >= STRONG and assessed.evidence >= _WELL_TRIED:
         return RecommendationLevel.STRONG_YES
     return RecommendationLevel.YES
 
@@ -295,4 +229,4 @@ def _is_own(author: str, agent: str) -> bool:
 
 def _works(rules: Iterable[Heuristic]) -> list[Heuristic]:
     """The rules whose strategies clearly succeed more often than they fail."""
-    return [each for each in rules if each.confidence >= _GOOD]
+    return [each for each in rules if each.confidence >= GOOD]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import MethodType
@@ -67,12 +68,18 @@ class DomainMemoryFactory:
     @_Either
     def get_schema(self, name: str) -> DomainSchema | None:
         """The schema with this name, or None; custom schemas win over built-in ones."""
-        return (self._kept.get(name) or prebuilt_schemas().get(name)) if isinstance(name, str) else None
+        prebuilt = prebuilt_schemas().get(name) if isinstance(name, str) else None
+        known = self._kept.get(name) if isinstance(name, str) else None
+        return known or (None if prebuilt is None else replace(prebuilt))
 
-    def create_schema(self, name: str, config: Mapping[str, Any], by: Attribution = ANONYMOUS) -> DomainSchema:
-        """Create a schema from a dict and register it."""
-        schema = self._without_secrets(DomainSchema.from_dict(name, config))
-        self.register_schema(schema, by)
+    @_Either
+    def create_schema(
+        self, name: str, config: Mapping[str, Any], by: Attribution = ANONYMOUS, *, register: bool = True
+    ) -> DomainSchema:
+        """Create a schema from a dict, and register it unless `register` is False."""
+        schema: DomainSchema = self._without_secrets(DomainSchema.from_dict(name, config))
+        if register:
+            self.register_schema(schema, by)
         return schema
 
     @_Either
@@ -80,6 +87,7 @@ class DomainMemoryFactory:
         """Register a schema under its name, replacing a custom one of that name."""
         if not isinstance(schema, DomainSchema):
             raise ValidationError("domain schema", None, schema, "must be a DomainSchema; create_schema takes a dict")
+        schema.check_ends()
         self._kept.put(self._without_secrets(schema), by)
 
     def _without_secrets(self, schema: DomainSchema) -> DomainSchema:
@@ -87,7 +95,7 @@ class DomainMemoryFactory:
             return schema
         given = schema.to_dict()
         clean = redact_json(given, self._redactor)
-        return schema if clean == given else DomainSchema.from_dict(schema.name, clean)
+        return schema if clean == given else DomainSchema.from_dict(schema.name, {**clean, "name": schema.name})
 
     @_Either
     def unregister_schema(self, name: str, by: Attribution = ANONYMOUS) -> bool:
@@ -125,19 +133,55 @@ class DomainMemoryFactory:
             learning = LearningProtocol(store, embedder, engine.index, scopes)
             if agents is None:
                 learning.validator = _DomainScopes(chosen, scopes)
-            return ALMA(store, engine, learning, scopes, project_id, redactor=redactor)
+            memory = ALMA(store, engine, learning, scopes, project_id, redactor=redactor)
+            memory._domain_schema = chosen
+            return memory
         except BaseException:
             if store is not storage:
                 store.close()
             raise
 
+    def create_alma_for_agent(
+        self,
+        schema_name: str,
+        agent: str,
+        project_id: str,
+        storage: StorageBackend | str | None = None,
+        scope_restrictions: Iterable[str] = (),
+        **options: Any,
+    ) -> ALMA:
+        """Create a memory for one agent of a domain, which learns nothing in the categories of `scope_restrictions`.
+
+        `options` are passed to `create_alma`.
+        """
+        schema = replace(self._schema(schema_name))
+        for category in scope_restrictions or ():
+            schema.add_excluded_category(category)
+        return self.create_alma(schema, project_id, storage, agents=[agent], **options)
+
     def _schema(self, schema: DomainSchema | str) -> DomainSchema:
         if isinstance(schema, DomainSchema):
+            schema.check_ends()
             return schema
         found = self.get_schema(schema) if isinstance(schema, str) else None
         if found is None:
             raise ConfigurationError(f"{shown(schema)} is not a schema; choose {', '.join(self.list_schemas())}")
         return found
+
+
+def create_coding_alma(project_id: str, agent: str = "developer", storage: Any = None, **options: Any) -> ALMA:
+    """Create a memory for one agent that writes software; see `create_alma_for_agent`."""
+    return DomainMemoryFactory().create_alma_for_agent("coding", agent, project_id, storage, **options)
+
+
+def create_research_alma(project_id: str, agent: str = "researcher", storage: Any = None, **options: Any) -> ALMA:
+    """Create a memory for one agent that does research; see `create_alma_for_agent`."""
+    return DomainMemoryFactory().create_alma_for_agent("research", agent, project_id, storage, **options)
+
+
+def create_general_alma(project_id: str, agent: str = "assistant", storage: Any = None, **options: Any) -> ALMA:
+    """Create a memory for one agent that does any work; see `create_alma_for_agent`."""
+    return DomainMemoryFactory().create_alma_for_agent("general", agent, project_id, storage, **options)
 
 
 @cache

@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from importlib import resources
 from typing import Any, TypeVar
 
+from alma.arguments import earlier, renamed
+from alma.domains.earlier import EARLIER_FIELDS, EarlierSchema, with_present_names
 from alma.errors import ValidationError
 from alma.model.common import checked_name, checked_prose, checked_whole, same_name
 from alma.model.fields import JsonObject
@@ -19,20 +21,28 @@ Part = TypeVar("Part", "EntityType", "RelationshipType")
 _SUBJECT = "domain schema"
 
 
+@earlier(renamed({"attribute_types": None}))
 @dataclass(frozen=True, slots=True)
 class EntityType:
-    """A type of entity in the domain and its attributes."""
+    """A type of entity in the domain, its attributes, and those that each entity must have."""
 
     name: str
     description: str = ""
     attributes: Sequence[str] = ()
+    required_attributes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         checked_name("entity type", "name", self.name)
         object.__setattr__(self, "description", checked_prose("entity type", "description", self.description))
-        object.__setattr__(self, "attributes", _names("entity type", "attributes", self.attributes))
+        for name in ("attributes", "required_attributes"):
+            object.__setattr__(self, name, _names("entity type", name, getattr(self, name)))
+
+    def validate_entity(self, entity: Mapping[str, Any]) -> list[str]:
+        """What is wrong with an entity of this type: a sentence for each required attribute it lacks."""
+        return [f"{self.name} needs {name}" for name in self.required_attributes if name not in entity]
 
 
+@earlier(renamed({"many_to_many": None, "required": None}))
 @dataclass(frozen=True, slots=True)
 class RelationshipType:
     """A type of relationship between two entity types."""
@@ -48,8 +58,9 @@ class RelationshipType:
         object.__setattr__(self, "description", checked_prose("relationship type", "description", self.description))
 
 
+@earlier(with_present_names)
 @dataclass(frozen=True, slots=True)
-class DomainSchema:
+class DomainSchema(EarlierSchema):
     """A domain: entity and relationship types, and learnable categories.
 
     `excluded_categories` are never learned; `min_occurrences` is how often a strategy must occur before it becomes a
@@ -63,42 +74,55 @@ class DomainSchema:
     learning_categories: Sequence[str] = ()
     excluded_categories: Sequence[str] = ()
     min_occurrences: int = 3
+    metadata: JsonObject = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
         checked_name(_SUBJECT, "name", self.name)
         object.__setattr__(self, "description", checked_prose(_SUBJECT, "description", self.description))
-        for name, part in (("entity_types", EntityType), ("relationship_types", RelationshipType)):
-            object.__setattr__(self, name, _parts(name, getattr(self, name), part))
-        for name in ("learning_categories", "excluded_categories"):
-            object.__setattr__(self, name, _names(_SUBJECT, name, getattr(self, name)))
+        for name in ("entity_types", "relationship_types", "learning_categories", "excluded_categories"):
+            object.__setattr__(self, name, self.checked_list(name, getattr(self, name)))
         checked_whole(_SUBJECT, "min_occurrences", self.min_occurrences, 1)
-        self._check_ends()
+        self.check_ends()
         excluded = set(map(same_name, self.excluded_categories))
         for category in self.learning_categories:
             if same_name(category) in excluded:
                 raise ValidationError(_SUBJECT, "learning_categories", category, "is among excluded_categories as well")
 
+    @staticmethod
+    def checked_list(name: str, values: Any) -> tuple[Any, ...]:
+        """The values of a field that is a list, each of its type."""
+        part = {"entity_types": EntityType, "relationship_types": RelationshipType}.get(name)
+        return _names(_SUBJECT, name, values) if part is None else _parts(name, values, part)
+
     @classmethod
-    def from_dict(cls, name: str, config: Mapping[str, Any]) -> DomainSchema:
-        """The schema that a dict describes; unknown and repeated keys are errors."""
+    def from_dict(cls, name: str | Mapping[str, Any], config: Mapping[str, Any] | None = None) -> DomainSchema:
+        """The schema that a dict describes, alone or after the name; unknown and repeated keys are errors."""
+        if isinstance(name, Mapping):
+            return cls.from_dict(name.get("name", ""), name)
         if not isinstance(config, Mapping):
             raise ValidationError(_SUBJECT, None, config, "must be described by a dict")
-        known = [field.name for field in fields(cls) if field.name != "name"]
+        known = [each.name for each in fields(cls) if each.name != "name"]
         for key in config:
-            if key not in known and not (key == "name" and config[key] == name):
+            if key not in (*known, *EARLIER_FIELDS) and not (key == "name" and config[key] == name):
                 raise ValidationError(_SUBJECT, str(key), config[key], f"is not known; {_suggestion(str(key), known)}")
         return cls(name=name, **{key: value for key, value in config.items() if key != "name"})
 
     def to_dict(self) -> JsonObject:
         """The schema as a JSON object that `from_dict` reads."""
         return {
+            "name": self.name,
             "description": self.description,
             "entity_types": [_as_dict(each) for each in self.entity_types],
             "relationship_types": [_as_dict(each) for each in self.relationship_types],
             "learning_categories": list(self.learning_categories),
             "excluded_categories": list(self.excluded_categories),
             "min_occurrences": self.min_occurrences,
+            "metadata": dict(self.metadata),
         }
+
+    def validate(self) -> list[str]:
+        """What is wrong with the schema: a sentence for each end of a relationship that is not described."""
+        return [f"{name!r} has an entity type that is not described: {end}" for name, end in self._open_ends()]
 
     def get_entity_type(self, name: str) -> EntityType | None:
         """The entity type with this name."""
@@ -117,17 +141,16 @@ class DomainSchema:
             min_occurrences_for_heuristic=self.min_occurrences,
         )
 
-    def _check_ends(self) -> None:
+    def check_ends(self) -> None:
+        """Raise an error for a relationship with an entity type that is not described."""
+        for name, end in self._open_ends():
+            reason = f"has {name!r} with an entity type that is not described"
+            raise ValidationError(_SUBJECT, "relationship_types", end, reason)
+
+    def _open_ends(self) -> list[tuple[str, str]]:
         known = {each.name for each in self.entity_types}
-        for relationship in self.relationship_types:
-            for end in (relationship.source_type, relationship.target_type):
-                if end not in known:
-                    raise ValidationError(
-                        _SUBJECT,
-                        "relationship_types",
-                        end,
-                        f"has {relationship.name!r} with an entity type that is not described",
-                    )
+        ends = [(each.name, end) for each in self.relationship_types for end in (each.source_type, each.target_type)]
+        return [(name, end) for name, end in ends if end not in known]
 
 
 def _parts(field: str, values: Any, part: type[Part]) -> tuple[Part, ...]:
@@ -197,29 +220,29 @@ def _prebuilt(name: str, entities: list[Any], relationships: list[Any], **fields
 
 def get_coding_schema() -> DomainSchema:
     """Writing and testing software."""
-    return prebuilt_schemas()["coding"]
+    return replace(prebuilt_schemas()["coding"])
 
 
 def get_research_schema() -> DomainSchema:
     """Finding, evaluating and combining sources."""
-    return prebuilt_schemas()["research"]
+    return replace(prebuilt_schemas()["research"])
 
 
 def get_sales_schema() -> DomainSchema:
     """From a first contact to a signed contract."""
-    return prebuilt_schemas()["sales"]
+    return replace(prebuilt_schemas()["sales"])
 
 
 def get_general_schema() -> DomainSchema:
     """Any other work: every category may be learned."""
-    return prebuilt_schemas()["general"]
+    return replace(prebuilt_schemas()["general"])
 
 
 def get_customer_support_schema() -> DomainSchema:
     """Customer support for a product."""
-    return prebuilt_schemas()["customer_support"]
+    return replace(prebuilt_schemas()["customer_support"])
 
 
 def get_content_creation_schema() -> DomainSchema:
     """Writing for readers."""
-    return prebuilt_schemas()["content_creation"]
+    return replace(prebuilt_schemas()["content_creation"])

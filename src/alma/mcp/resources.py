@@ -22,6 +22,7 @@ from mcp_types import (
 
 from alma import __version__
 from alma.errors import NotFoundError, ValidationError
+from alma.lazy import loader
 from alma.mcp.continuation import as_text
 from alma.mcp.server import Options
 from alma.mcp.tools import Toolset
@@ -246,3 +247,8 @@ class Prompts:
             "done, what is left in the order it should be done, what is blocked, and the first thing to do next. "
             "Write for a reader who has not seen this conversation."
         )
+
+
+# The resources as functions that take the memory, as in alma-memory.
+_FUNCTIONS = ("list_resources", "get_config_resource", "get_agents_resource")
+__getattr__ = loader(__name__, dict.fromkeys(_FUNCTIONS, "alma.compat.resources"))

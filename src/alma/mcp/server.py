@@ -12,6 +12,7 @@ from importlib.util import find_spec
 
 from alma import __version__
 from alma.errors import ALMAError, MissingDependencyError
+from alma.lazy import loader
 from alma.mcp.handshake import StdioTransport, handshake_response
 from alma.serving.limits import Limits
 
@@ -186,3 +187,7 @@ def _port(text: str) -> int:
     if not 0 <= number < 1 << 16:
         raise argparse.ArgumentTypeError("must be from 0 to 65535")
     return number
+
+
+# The server object of alma-memory.
+__getattr__ = loader(__name__, {"ALMAMCPServer": "alma.mcp.earlier"})

@@ -20,7 +20,6 @@ from alma.retrieval.router import Target
 from alma.retrieval.scoring import ScoredRecord, moment_of
 from alma.retrieval.tuning import TUNING
 from alma.storage.base import Transaction
-from alma.text.timeexpr.vocabulary import EARLIEST
 from alma.text.tokens import terms
 
 Edge = MemoryRelationship | FactRelationship
@@ -161,7 +160,7 @@ def validity_notes(record: Record, now: datetime) -> tuple[str, ...]:
 def known_since(record: Record, now: datetime) -> datetime | None:
     """The time since which a memory is known; memories that are not valid count as older than all valid ones."""
     moment = moment_of(record)
-    return moment if moment is None or holds(record, now) else EARLIEST + (moment - EARLIEST) / _AGES
+    return moment if moment is None or holds(record, now) else _LONG_AGO + (moment - _LONG_AGO) / _AGES
 
 
 def _true_by_now(relations: Relations, known: Mapping[str, Record], now: datetime) -> Relations:

@@ -19,8 +19,6 @@ from alma.retrieval.scoring import MOMENTS, moment_of
 from alma.retrieval.tuning import SCORE, TUNING
 from alma.storage.base import Transaction
 from alma.text.timeexpr import TimeWindow, find, resolve
-from alma.text.timeexpr.normalize import normalized
-from alma.text.timeexpr.vocabulary import EARLIEST, LATEST, looks_back
 from alma.text.tokens import query_terms, stored_terms, words_by_term
 
 # "How are you today?" does not ask for memories.
@@ -58,7 +56,7 @@ def _window_at(query: str, now: datetime, offset: timedelta | None) -> TimeWindo
     window = resolve(query, now)
     if window is None:
         hours = resolve(query, now, hours_only=True)
-        window = hours if hours is not None and _names_nothing_else(query, hours) else None
+        window = hours if hours is not None and _names_nothing_else(hours) else None
     return window
 
 
@@ -86,7 +84,7 @@ def time_filter(tx: Transaction, request: SearchRequest, targets: Iterable[Targe
     window = window_of(request)
     if window is None:
         return TimeFilter()
-    alone = _names_nothing_else(request.query, window)
+    alone = _names_nothing_else(window)
     if window.anchor is None:
         return TimeFilter(window, alone)
     dated = None if window.recurs else _dated(tx, window, targets, request.now)
@@ -97,15 +95,14 @@ def time_filter(tx: Transaction, request: SearchRequest, targets: Iterable[Targe
     return TimeFilter(dated.window, alone and dated.alone, window)
 
 
-def _names_nothing_else(query: str, window: TimeWindow) -> bool:
+def _names_nothing_else(window: TimeWindow) -> bool:
     """Whether a query asks for everything in a time range: "What did we do last week?" """
-    plain = normalized(query)
-    if plain.strip(" ?!.") == window.phrase:
+    if window.is_whole_question:
         return True
-    if _ASKS.search(plain) is None:
+    if _ASKS.search(window.question) is None:
         return False
-    named = _GENERAL.union(words_by_term(window.phrase), _DONE if looks_back(plain) else ())
-    return named.issuperset(query_terms(plain))
+    named = _GENERAL.union(words_by_term(window.phrase), _DONE if window.asks_about_past else ())
+    return named.issuperset(query_terms(window.question))
 
 
 def propose_of_time(
@@ -185,10 +182,7 @@ def _mentions(content: str, moment: datetime, times: TimeFilter, now: datetime) 
         return True
     if not times.alone or times.window is None:
         return False
-    # "Since Monday" does not reach beyond now.
-    spans = [(start, max(now, start) if end.year == LATEST.year else end) for start, end in times.window.spans]
-    mentioned = find(content, moment)
-    return any(start <= each.start and each.end <= end for each in mentioned for start, end in spans)
+    return any(times.window.covers(each.start, each.end, now) for each in find(content, moment))
 
 
 def _dated(tx: Transaction, window: TimeWindow, targets: Iterable[Target], now: datetime) -> TimeFilter | None:
@@ -197,7 +191,7 @@ def _dated(tx: Transaction, window: TimeWindow, targets: Iterable[Target], now: 
     begun = _event(tx, window, targets)
     ended = _event(tx, replace(window, anchor=window.then), targets) if window.then else None
     if begun is None:
-        return ended and TimeFilter(TimeWindow(EARLIEST, ended.moment, window.phrase))
+        return ended and TimeFilter(TimeWindow(window.start, ended.moment, window.phrase))
     dated = window.anchored(begun.moment, now)
     # "During the party" often names a topic: the day of another party would mislead.
     if dated is None or (window.side == "during" and not begun.is_sure):

@@ -8,7 +8,6 @@ import unicodedata
 from collections.abc import Callable
 
 from alma.text.scanning import WINDOW, squeezed, windows
-from alma.text.timeexpr.vocabulary import ONES, TEENS, TENS
 from alma.text.tokens import short_text_cache
 
 Replacement = str | Callable[[re.Match[str]], str]
@@ -46,7 +45,12 @@ _EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)
 _COUNTED = re.compile(r"(?<=\d)-(?=[a-z]{3})")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
 # "One" is mostly not a number: this one, one by one.
-_NUMBERS = {word: str(number) for word, number in {**ONES, **TEENS, **TENS}.items() if word != "one"}
+_UP_TO_NINETEEN = """
+two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
+"""
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety"
+_NUMBERS = {word: str(number) for number, word in enumerate(_UP_TO_NINETEEN.split(), 2)}
+_NUMBERS |= {word: str(10 * number) for number, word in enumerate(_TENS.split(), 2)}
 # "Under three metres" is below; "over three days" is as often during.
 _A_NUMBER = rf"\s+(?=[$€£]?\d|(?:{'|'.join(_NUMBERS)})\b)"
 _BOUNDS = tuple(

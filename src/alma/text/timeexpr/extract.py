@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from alma.text.timeexpr.dates import daytime, hours_from_now, hours_named, hours_of, may_speak_of_time, with_day
 from alma.text.timeexpr.normalize import MAX_LENGTH, normalized
 from alma.text.timeexpr.ranges import read_time
-from alma.text.timeexpr.vocabulary import AMOUNT, EARLIEST, LATEST, PAST_VERB, Date, Span, query_time
+from alma.text.timeexpr.vocabulary import AMOUNT, EARLIEST, LATEST, PAST_VERB, Date, Span, looks_back, query_time
 
 _QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 
@@ -33,7 +33,7 @@ class TimeWindow:
     `beside` how far from it ("the day after"); `then` is a second event that ends it ("between the kickoff and the
     launch"). `event_within` is the date that the question gives for the event ("the release in March"); the time
     `recurs` if any such event is meant ("what runs after the build?"). `at_best` are preferred parts of its days:
-    mornings or evenings.
+    mornings or evenings. `question` is the normalized question.
     """
 
     start: datetime
@@ -47,6 +47,7 @@ class TimeWindow:
     recurs: bool = False
     others: tuple[Span, ...] = ()
     at_best: tuple[Span, ...] = ()
+    question: str = field(default="", compare=False)
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -56,6 +57,23 @@ class TimeWindow:
     def holds(self, moment: datetime) -> bool:
         """Whether the moment lies inside."""
         return any(start <= moment < end for start, end in self.spans)
+
+    def covers(self, start: datetime, end: datetime, now: datetime) -> bool:
+        """Whether a whole span lies inside; a range without an end ("since Monday") ends now."""
+        return any(
+            first <= start and end <= (max(now, first) if last.year == LATEST.year else last)
+            for first, last in self.spans
+        )
+
+    @property
+    def is_whole_question(self) -> bool:
+        """Whether the question consists of the time alone: "last week?" """
+        return self.question.strip(" ?!.") == self.phrase
+
+    @property
+    def asks_about_past(self) -> bool:
+        """Whether the question is in the past tense."""
+        return looks_back(self.question)
 
     def share(self, moment: datetime) -> float:
         """The weight of a moment inside: half if the question names another part of the day."""
@@ -99,8 +117,12 @@ def resolve(question: str, now: datetime, locale: str | None = None, *, hours_on
     None tries all known ones. With `hours_only`, a question about the past that names clock hours without a day
     ("around noon") means those of the last such day.
     """
-    text = normalized(_unquoted(question), locale)
-    return _last_hours(text, now) if hours_only else _window(text, now)
+    unquoted = _unquoted(question)
+    text = normalized(unquoted, locale)
+    window = _last_hours(text, now) if hours_only else _window(text, now)
+    if window is None:
+        return None
+    return replace(window, question=text if unquoted == question else normalized(question, locale))
 
 
 def find(text: str, now: datetime, locale: str | None = None) -> list[TimeExpression]:

@@ -8,17 +8,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
-ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
+_ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-TEENS = {word: number for number, word in enumerate(_TEENS.split(), 10)}
-TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 MONTHS = """
 january february march april may june july august september october november december
 """.split()  # noqa: SIM905 - as people say them
 WEEKDAYS = ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
 SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
 VAGUE = {"couple": 2, "few": 3, "several": 4}
-NUMBERS = {"a": 1, "an": 1, "dozen": 12, "hundred": 100, **ONES, **TENS, **VAGUE, **TEENS}
+NUMBERS = {"a": 1, "an": 1, "dozen": 12, "hundred": 100, **_ONES, **_TENS, **VAGUE}
+NUMBERS |= {word: number for number, word in enumerate(_TEENS.split(), 10)}
 ORDINALS = {"first": 1, "second": 2, "third": 3, "fourth": 4, "1st": 1, "2nd": 2, "3rd": 3, "4th": 4}
 ORDINALS |= {"fifth": 5, "5th": 5}
 DAY_WORDS = """
@@ -34,7 +34,7 @@ DAY = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 YEAR = r"(?P<year>(?:19|20)\d\d)(?!\w|[-/.:]\d)"
 COUNT = (
     r"(?<![\d.,/])(?P<count>\d{1,4}(?:[.,]\d)?|"
-    rf"(?:{'|'.join(TENS)})[ -](?:{'|'.join(ONES)})|{'|'.join(NUMBERS)})(?: of)?"
+    rf"(?:{'|'.join(_TENS)})[ -](?:{'|'.join(_ONES)})|{'|'.join(NUMBERS)})(?: of)?"
 )
 _UNIT = r"(?P<unit>minute|hour|day|week|month|quarter|year|decade)s?"
 # "3 days", "half a year", "a year and a half", "two and a half years"

@@ -12,10 +12,10 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, ParamSpec
 
 from alma.clock import now
-from alma.compat.shown import plain_slice
 
 if TYPE_CHECKING:
     from alma.core import ALMA
+    from alma.model.slice import MemorySlice
 
 _log = logging.getLogger("alma.mcp")
 P = ParamSpec("P")
@@ -24,7 +24,15 @@ _SHOWN: Mapping[str, tuple[str, ...]] = {
     "knowledge": ("id", "agent", "domain", "fact", "source"),
     "outcome": ("id", "agent", "task_type", "task_description", "success", "strategy_used"),
 }
-_TABLES = ("heuristics", "outcomes", "domain_knowledge", "anti_patterns")
+_FIELDS: Mapping[str, tuple[str, ...]] = {
+    "heuristics": ("id", "condition", "strategy", "confidence", "occurrence_count", "success_rate"),
+    "outcomes": ("id", "task_type", "task_description", "success", "strategy_used", "duration_ms"),
+    "domain_knowledge": ("id", "domain", "fact", "confidence"),
+    "anti_patterns": ("id", "pattern", "why_bad", "better_alternative"),
+    "preferences": ("id", "category", "preference"),
+}
+_TYPES = ("heuristics", "outcomes", "domain_knowledge", "anti_patterns")
+_CONSOLIDATED = {"heuristics": "heuristic", "domain_knowledge": "domain_knowledge", "anti_patterns": "anti_pattern"}
 
 
 def _answered(**extra: Any) -> Callable[[Callable[P, dict[str, Any]]], Callable[P, dict[str, Any]]]:
@@ -59,7 +67,7 @@ def _named(kind: str, record: Any) -> dict[str, Any]:
 def alma_retrieve(alma: ALMA, task: str, agent: str, user_id: str | None = None, top_k: int = 5) -> dict[str, Any]:
     """The memories for a task, and the text of them for a prompt."""
     found = alma.retrieve(task=task, agent=agent, user_id=user_id, top_k=top_k)
-    return {"memories": plain_slice(found), "prompt_injection": found.to_prompt()}
+    return {"memories": _plain_slice(found), "prompt_injection": found.to_prompt()}
 
 
 @_answered()
@@ -144,9 +152,49 @@ async def alma_consolidate(
     dry_run: bool = True,
 ) -> dict[str, Any]:
     """Merge the memories of an agent that say the same; see `alma.consolidation`."""
-    from alma.compat.consolidation import consolidated
+    return _answered()(_consolidated)(alma, agent, memory_type, similarity_threshold, dry_run)
 
-    return _answered()(consolidated)(alma, agent, memory_type, similarity_threshold, dry_run)
+
+def _plain_slice(found: MemorySlice) -> dict[str, Any]:
+    """The memories of a slice as dictionaries, by kind."""
+    kinds = {
+        kind: [{name: getattr(record, name) for name in names} for record in getattr(found, kind)]
+        for kind, names in _FIELDS.items()
+    }
+    told = {"query": found.query, "agent": found.agent, "retrieval_time_ms": found.retrieval_time_ms}
+    return {**kinds, **told, "total_items": found.total_items}
+
+
+def _consolidated(
+    alma: ALMA, agent: str, memory_type: str, similarity_threshold: float, dry_run: bool
+) -> dict[str, Any]:
+    """Merge what says the same, and say what was merged; outcomes are evidence, and are never merged."""
+    if not agent.strip():
+        raise ValueError("agent cannot be empty")
+    if memory_type not in _TYPES:
+        raise ValueError(f"memory_type must be one of: {', '.join(_TYPES)}")
+    if not 0.0 <= similarity_threshold <= 1.0:
+        raise ValueError("similarity_threshold must be between 0.0 and 1.0")
+    from alma.consolidation import ConsolidationEngine
+
+    groups: list[Any] = []
+    processed = 0
+    if memory_type in _CONSOLIDATED:
+        result = ConsolidationEngine(alma).consolidate(
+            agent, alma.project_id, _CONSOLIDATED[memory_type], similarity_threshold, dry_run
+        )
+        groups, processed = list(result.groups), result.memories_processed
+    merged = sum(len(group.merged_ids) for group in groups)
+    did = "Would merge" if dry_run else "Merged"
+    return {
+        "dry_run": dry_run,
+        "merged_count": merged,
+        "groups_found": len(groups),
+        "memories_processed": processed,
+        "merge_details": [str(group) for group in groups],
+        "errors": [],
+        "message": f"{did} {merged} memories from {len(groups)} similar groups (processed {processed} total)",
+    }
 
 
 __all__ = [

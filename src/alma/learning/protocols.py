@@ -5,16 +5,17 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from functools import lru_cache, partial
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
+from alma.clock import now
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ALMAError, EmbeddingError, ValidationError
 from alma.judge.base import Judge
 from alma.learning.advice import Advisor
 from alma.learning.commit import Commit, Learned, Tools
-from alma.learning.earlier import EarlierLearning
 from alma.learning.forgetting import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.lessons import separate
@@ -26,7 +27,8 @@ from alma.memory.archive import Archive
 from alma.memory.audit import AuditTrail, current_request
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.learning import VERIFIED_BY, Outcome, checked_verified_by
+from alma.model.learning import VERIFIED_BY, DomainKnowledge, Outcome, UserPreference, checked_verified_by
+from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
@@ -45,6 +47,9 @@ Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 # The last of so many plans answers what it lacks inside the transaction, so that it is always committed.
 _MOST_PLANS = 5
 _EQUIPMENT = ("_embedder", "planner", "_tools", "recommender")
+_FROM_THE_USER = ("explicit_instruction", "user_stated")
+
+T = TypeVar("T", bound=Record)
 
 
 class Execution(NamedTuple):
@@ -72,7 +77,7 @@ def _unscreened(outcome: Outcome) -> tuple[Outcome, str | None]:
     return outcome, None
 
 
-class LearningProtocol(EarlierLearning):
+class LearningProtocol:
     """The only way from an outcome to a heuristic or an anti-pattern.
 
     `LearningProtocol(storage, scopes)` takes the provider and the index of the memory that it becomes part of; on its
@@ -177,6 +182,41 @@ class LearningProtocol(EarlierLearning):
         """Say that a strategy is not that of a rule: its outcomes become another lesson, and stay one."""
         scope = Scope(project_id=project_id, agent=agent)
         return separate(self.storage, self.extractor, heuristic_id, strategy, scope, by)
+
+    # ------------------------------------------------------------------ calls of alma-memory 0.4
+
+    def add_preference(self, user_id: str, category: str, preference: str, source: str) -> UserPreference:
+        """Store a preference without redaction, screening or comparison; see `ALMA.add_user_preference`."""
+        sure = 1.0 if source in _FROM_THE_USER else 0.7
+        made = UserPreference(user_id=user_id, category=category, preference=preference, source=source, confidence=sure)
+        return self._stored(made)
+
+    def add_domain_knowledge(self, agent: str, project_id: str, domain: str, fact: str, source: str) -> DomainKnowledge:
+        """Store a fact, if the agent may learn in its domain, without the rest of `ALMA.add_domain_knowledge`."""
+        self.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
+        sure = 1.0 if source in _FROM_THE_USER else 0.8
+        made = DomainKnowledge(
+            agent=agent, project_id=project_id, domain=domain, fact=fact, source=source, confidence=sure
+        )
+        return self._stored(made)
+
+    def forget(
+        self,
+        project_id: str,
+        agent: str | None = None,
+        older_than_days: float = 90,
+        below_confidence: float = 0.3,
+    ) -> int:
+        """Delete old outcomes and heuristics with little confidence; `ALMA.forget` archives them instead."""
+        cutoff = now() - timedelta(days=older_than_days)
+        outcomes = self.storage.delete_outcomes_older_than(project_id, cutoff, agent)
+        return outcomes + self.storage.delete_low_confidence_heuristics(project_id, below_confidence, agent)
+
+    def _stored(self, record: T) -> T:
+        vector = self.vector_of(record.embedded_text()) if record.spec.vector_field is not None else None
+        made = record if vector is None else record.replace(embedding=vector)
+        self.storage.write(lambda tx: tx.save(made))
+        return made
 
     # ------------------------------------------------------------------ VALIDATE
 

@@ -40,6 +40,9 @@ UNION ALL SELECT 'view', viewname, '', definition FROM pg_views WHERE schemaname
 """
 
 
+_TRIGGERS = "SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal ORDER BY 1"
+
+
 @pytest.fixture
 def connection(postgres_dsn: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(postgres_dsn, autocommit=True) as connection:
@@ -58,6 +61,10 @@ def catalogue(connection: psycopg.Connection[Any]) -> set[tuple[str, ...]]:
     }
 
 
+def triggers(connection: psycopg.Connection[Any]) -> list[tuple[str, ...]]:
+    return connection.execute(_TRIGGERS).fetchall()
+
+
 def test_the_migrated_database_equals_the_records(
     postgres: PostgresServer, open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
 ) -> None:
@@ -66,6 +73,16 @@ def test_the_migrated_database_equals_the_records(
         for statement in schema_sql("postgresql"):
             fresh.execute(statement.encode())
         assert catalogue(connection) == catalogue(fresh)
+
+
+def test_every_migration_makes_the_triggers_of_the_records(
+    open_postgres: OpenPostgres, connection: psycopg.Connection[Any]
+) -> None:
+    open_postgres()
+    made, known = triggers(connection), known_migrations("postgresql")
+    connection.execute("DROP TRIGGER alma_keep ON alma_heuristics")
+    PostgresMigrator(connection, "public", [*known, Migration(known[-1].version + 1, "next", "SELECT 1;")]).migrate()
+    assert triggers(connection) == made
 
 
 def test_a_dry_run_changes_nothing(connection: psycopg.Connection[Any]) -> None:

@@ -181,6 +181,8 @@ HISTORY_TABLE = "schema_migrations"
 _STEP = re.compile(r"^-- then: (\w+)$", re.MULTILINE)
 # The first step is unnecessary if the second one runs, which reindexes all words.
 _CONTAINED = {"index_signs": "index_words"}
+# Steps that follow the descriptions of the records, which any migration may belong to.
+_REPEATED = ("keep_sql_writes",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +317,9 @@ class Migrator(ABC):
     def _take_steps(self, migrations: Sequence[Migration]) -> None:
         """Run each Python step once, after all SQL, when the schema is the current one."""
         known = self._steps()
-        wanted = dict.fromkeys(migration.step for migration in migrations if migration.step is not None)
+        repeated = [each.step for each in self._known if each.step in _REPEATED] if migrations else []
+        steps = [*(migration.step for migration in migrations), *repeated]
+        wanted = dict.fromkeys(step for step in steps if step is not None)
         for name in wanted:
             if _CONTAINED.get(name) in wanted:
                 continue

@@ -36,7 +36,7 @@ KEPT = Path(__file__).parent / "results" / "advice-features.pickle"
 SETS = ("bash", "python")
 FALSE_FAR = {"bash": 0.04, "python": 0.08}
 _JUDGED = 6
-# Parts of what was learned, of these sizes, so many of each; what is far is nearer by chance in larger ones.
+# Sizes of samples of what was learned, and how many of each; distant tasks are nearer by chance in larger ones.
 _SIZES, _PARTS, _FAR_OF_A_PART = (10, 30, 100, 400), 3, 20
 _AGENT = "agent"
 _LEARNED_AT_ONCE = 500

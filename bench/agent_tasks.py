@@ -44,7 +44,7 @@ class Seen:
 
 
 def tasks(seed: int, each: int) -> list[Task]:
-    """So many tasks of each family, in random order."""
+    """This number of tasks of each family, in random order."""
     chance = random.Random(seed)
     made = [family(chance) for family in _FAMILIES for _ in range(each)]
     chance.shuffle(made)

@@ -2,7 +2,7 @@
 
     python bench/faces.py                                       # about ten minutes
     python bench/faces.py --stores sqlite --seconds 2 --clients 1,8
-    python bench/faces.py --crowd                               # 200 clients for a minute besides
+    python bench/faces.py --crowd                               # also 200 clients for a minute
 
 Cold starts are the best of five, from the start of the process; everything runs with the local model on this machine.
 """
@@ -123,7 +123,7 @@ def main() -> None:
     parser.add_argument("--stores", type=stores_named, default="sqlite,postgresql")
     parser.add_argument("--clients", type=lambda text: [int(each) for each in text.split(",")], default="1,8,64")
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each load lasts")
-    parser.add_argument("--crowd", action="store_true", help="200 clients for a minute besides")
+    parser.add_argument("--crowd", action="store_true", help="also 200 clients for a minute")
     parser.add_argument("--json", type=Path, default=_RESULTS / "faces.json")
     args = parser.parse_args()
     progress = Console(stderr=True)

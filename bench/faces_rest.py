@@ -2,7 +2,7 @@
 
     python bench/faces_rest.py --store /tmp/bench/alma.db               # everything on SQLite
     python bench/faces_rest.py --store postgresql://… --seconds 10
-    python bench/faces_rest.py --store /tmp/bench/alma.db --crowd       # 200 clients for 60 s besides
+    python bench/faces_rest.py --store /tmp/bench/alma.db --crowd       # also 200 clients for 60 s
 
 The service runs in a process of its own with the local model; the clients are coroutines of this one, each with one
 connection and one request at a time, so a rate is also bounded by what they need of the processors. Texts to embed come
@@ -214,7 +214,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--store", required=True, help="a new SQLite file or a postgresql:// URL")
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--crowd", action="store_true", help=f"{CROWD} clients for a minute besides")
+    parser.add_argument("--crowd", action="store_true", help=f"{CROWD} clients for a minute as well")
     given = parser.parse_args()
     os.environ.setdefault("PYTHONUNBUFFERED", "1")
     found: dict[str, Any] = {

@@ -330,7 +330,7 @@ def _best_threshold(scores: Floats, gold: Sequence[bool]) -> float:
 
 
 def _timed(call: Callable[[], T], count: int) -> tuple[T, float]:
-    """What a call gives, and its milliseconds of CPU time for each of so many."""
+    """The result of a call, and its milliseconds of CPU time per item."""
     began = time.process_time()
     given = call()
     return given, (time.process_time() - began) * 1_000 / max(1, count)

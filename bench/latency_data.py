@@ -73,7 +73,7 @@ class Question:
 
 
 def make(folder: Path, count: int, vocabulary: list[str], questions: int, seed: int = 7) -> None:
-    """Write the memories of a size into a folder, and twice so many questions to each owner."""
+    """Write the memories of a size into a folder, and twice that number of queries for each owner."""
     folder.mkdir(parents=True, exist_ok=True)
     rng = np.random.default_rng(seed)
     vocabulary = vocabulary[:_VOCABULARY]

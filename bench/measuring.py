@@ -99,7 +99,7 @@ class Pace:
         return self.rows / self.seconds
 
     def save(self, place: Place, call: Callable[[Any], object], batches: Sequence[Any], rows: int) -> None:
-        """Time a call for each of the batches, so many rows in all, and the disk before and after."""
+        """Time a call for each of the batches (`rows` in all), and the disk before and after."""
         before = place.flush_ms()
         self.seconds += sum(_seconds(partial(call, batch)) for batch in batches)
         self.rows += rows

@@ -17,7 +17,7 @@ that is started for the run:
   once;
 * point read: one memory by its id, with its tags and its vector;
 * import: rows of contextual_memory_pc2 in JSON lines, as many as `--rows` says, without embeddings, into a new store;
-* disk: 10,000 memories as the Layered Memory document reckons them, 2,000 characters each with a vector and a
+* disk: 10,000 memories as the Layered Memory document counts them, 2,000 characters each with a vector and a
   relationship, beside its 51 MB; all files of a SQLite store with its vector index, on PostgreSQL tables and indexes.
 
 The targets are those of the two documents: at least 2,000 entries a second, hybrid search within 50 ms and point reads

@@ -29,7 +29,7 @@ _replay: Replay | None = None
 
 @contextmanager
 def replay(start: datetime, seed: int = 0) -> Iterator[Replay]:
-    """Let this process live at another time inside the block, to write what happened then."""
+    """Set the clock of this process to another time inside the block, to write what happened then."""
     global _replay, _last_stamp
     before, stamp = _replay, _last_stamp
     _replay, _last_stamp = Replay(start, seed), 0

@@ -1,4 +1,4 @@
-"""The greeting that is answered before the library is loaded is the one that the library would give."""
+"""The handshake answered before the library is loaded equals the answer of the library."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ def command(*arguments: str) -> list[str]:
 
 
 def initialize(number: int = 1, version: str = "2025-06-18") -> dict[str, Any]:
-    """The greeting of a client."""
+    """The handshake of a client."""
     params = {"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "tests", "version": "1"}}
     return {"jsonrpc": "2.0", "id": number, "method": "initialize", "params": params}
 

@@ -4035,7 +4035,7 @@ export interface OperationMethods {
   syncVerify(input?: Operations["sync_verify"]['input'], options?: CallOptions): Promise<Operations["sync_verify"]['output']>;
   /** Verify the engines, and bring the current state of every record that differs to them. */
   syncRepair(input?: Operations["sync_repair"]['input'], options?: CallOptions): Promise<Operations["sync_repair"]['output']>;
-  /** Let records that failed too often be tried again by the next run. */
+  /** Retry records that failed too often in the next run. */
   syncRetryParked(input?: Operations["sync_retry_parked"]['input'], options?: CallOptions): Promise<Operations["sync_retry_parked"]['output']>;
   /** Delete everything an engine has of this store and make it again, while others read and write. */
   syncRebuild(input: Operations["sync_rebuild"]['input'], options?: CallOptions): Promise<Operations["sync_rebuild"]['output']>;

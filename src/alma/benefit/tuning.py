@@ -24,7 +24,7 @@ class Tuning:
     effect_deviation: float = 0.15
     """The standard deviation of effects that estimates are shrunk with, to order memories."""
     suspected_below: float = 0.5
-    """A memory whose shrunk effect lies so many standard deviations below zero is suspected to harm."""
+    """A memory is suspected to harm if its shrunk effect is this number of standard deviations below zero."""
     suspected_share: float = 0.5
     """The share of tasks from which a suspected memory is withheld, until it is clear whether it harms."""
     least_of_each: int = 5
@@ -34,7 +34,7 @@ class Tuning:
     ridge: float = 4.0
     """The penalty of the additive model, in units of trials with even odds."""
     most_in_model: int = 2_000
-    """The additive model holds the memories with the most trials, up to so many."""
+    """The largest number of memories in the additive model; those with the most trials are used."""
 
 
 TUNING = Tuning()

@@ -54,7 +54,7 @@ class Searched:
     """A search that was answered: by which call, of whom, and what it found in how many milliseconds.
 
     `key` names the request with all that its answer depends on; it is empty where the answer is not cached. `layers`
-    are those that the router chose, each with its reason, and `scope` what it knew besides the query.
+    are those that the router chose, each with its reason, and `scope` the ids it knew in addition to the query.
     """
 
     query: str

@@ -16,7 +16,7 @@ from alma.model.vector import Vector
 if TYPE_CHECKING:
     from redis import Redis
 
-# So many are read or written at once that the server answers within its timeout.
+# The batch size of reads and writes, so that the server answers within its timeout.
 _AT_ONCE = 50
 _UNIT_TOLERANCE = 1e-3
 

@@ -303,7 +303,7 @@ def _milliseconds_until(document: Document) -> int:
 
 
 def _bounded(every: Iterable[list[str | bytes]]) -> Iterator[list[str | bytes]]:
-    """The arguments of many changes, for so many at once that the server is not blocked for long."""
+    """The arguments of many changes, in batches that do not block the server for long."""
     waiting: list[str | bytes] = []
     for arguments in every:
         waiting += arguments

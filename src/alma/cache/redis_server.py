@@ -90,7 +90,7 @@ class RedisServer(Closeable):
 
 
 def connected(url: str | Secret, timeout_seconds: float) -> Redis:
-    """A client that gives up after so many seconds, and does not connect before it is used."""
+    """A client with this timeout in seconds, which connects when it is first used."""
     try:
         return Redis.from_url(
             Secret(url).reveal(),

@@ -53,7 +53,7 @@ _FIELD_HELP = {
     "include_deleted": "Include softly deleted ones",
     "include_expired": "Expired ones, too",
     "limit": "Maximum number of results",
-    "offset": "After so many",
+    "offset": "Skip this number of results",
     "cursor": "Continue after the previous page, with its next_cursor",
     "user_id": "The user",
     "session_id": "The session",

@@ -36,7 +36,7 @@ def fill(memory: ALMA, until: datetime | None = None, progress: Callable[[int, i
     steps = sorted(_steps(story, start, end, Random(_SEED)), key=lambda step: step[0])
     with clock.replay(start, _SEED) as time:
         writer = _Writer(memory)
-        # What maintenance would change when the demonstration is opened is no part of the month.
+        # Changes that maintenance would make when the demonstration is opened are not part of the month.
         writer.do("set_setting", key="memory_decay_enabled", value=False)
         for done, (at, write) in enumerate(steps, start=1):
             time.moment = at

@@ -212,7 +212,7 @@ class GraphStore(Closeable):
         direction: str = "both",
         limit: int = 100,
     ) -> GraphResult:
-        """Everything reachable from an entity within so many hops, the entity itself first."""
+        """Everything reachable from an entity within this number of hops, the entity itself first."""
         steps = GraphQuery((), (), relation_types or (), max_hops, limit, direction)
         start = self.get_entity(start_entity_id)
         return GraphResult() if start is None else self._reached([start], steps)

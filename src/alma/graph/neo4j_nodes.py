@@ -108,7 +108,7 @@ def links_of(record: Record | None) -> list[Edge]:
 
 
 def edge_type(relation: str) -> str:
-    """The type of a relation: its name in capitals, or RELATED_TO where that is no plain identifier."""
+    """The type of a relation: its name in capitals, or RELATED_TO if that is not a plain identifier."""
     name = relation.upper()
     return name if _TYPE.fullmatch(name) else _CUSTOM
 

@@ -132,7 +132,7 @@ def _steps(scope: Scope, along: Along, direction: Direction) -> Iterator[str]:
 
 def _step(arrow: str, relations: Collection[str] | None, scope: Scope) -> str:
     inside = [f"b.{name} = ${name}" for name in _SCOPED if getattr(scope, name) is not None]
-    # What is computed, as TEMPORAL_BEFORE between notes of a session, has no id and is no stored relationship.
+    # A computed relationship (TEMPORAL_BEFORE between notes of a session) has no id and is not stored.
     where = ["a.id IN $ids", "r.id IS NOT NULL", "r.strength >= $strength", *inside]
     if relations is not None:
         where.append("($relations IS NULL OR r.relation IN $relations)")

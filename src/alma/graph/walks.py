@@ -43,7 +43,7 @@ class MemoryGraph(Protocol):
     def around(
         self, start_id: str, scope: Scope, along: Along, direction: Direction, max_depth: int, limit: int
     ) -> Sequence[str] | None:
-        """The memories up to so many relationships away, nearest first, at least until `limit` were found."""
+        """The memories up to this number of relationships away, nearest first, at least until `limit` were found."""
         ...
 
     def among(self, user_id: str, relations: Collection[str]) -> tuple[int, Sequence[str]] | None:

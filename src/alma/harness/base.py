@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _MAX_ERROR_LENGTH = 1_000
-# Keys that state an outcome, without case and underscores; numbers are no statement for those in _ALL_PASSED.
+# Keys that state an outcome, without case and underscores; for those in _ALL_PASSED numbers do not count.
 _VERDICTS = ("success", "succeeded", "successful", "issuccess", "issuccessful", "ok", "isok")
 _IN_WORDS = ("status", "outcome")
 _ALL_PASSED = ("passed", "ispassed", "haspassed", "worked")

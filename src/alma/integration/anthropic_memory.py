@@ -279,7 +279,7 @@ def _below_or_at(reader: Reader, path: Path) -> Iterator[Path]:
 
 def _file(path: Path, text: str) -> Document:
     if not _is_text(text):
-        raise ToolError(f"The text for {_shown(path)} cannot be stored: it is no valid Unicode")
+        raise ToolError(f"The text for {_shown(path)} cannot be stored: it is not valid Unicode")
     return Document(path, {"text": text}, [text], title=_shown(path))
 
 

@@ -48,7 +48,7 @@ _AT_ONCE = 500
 class Document:
     """JSON under a path; `texts` say what it is about, the first one best. Without `embed` it is found by words only.
 
-    It expires so many minutes after it was last written or read.
+    It expires this number of minutes after it was last written or read.
     """
 
     path: Path
@@ -213,7 +213,7 @@ class Documents:
         self.put([document for key, document in ids.items() if key not in known])
 
     def refresh(self, documents: Iterable[Kept]) -> None:
-        """Let documents with a time to live expire so many minutes after now."""
+        """Make documents with a time to live expire this number of minutes from now."""
         due = {self.id_of(each.path): each.ttl_minutes for each in documents if each.ttl_minutes is not None}
 
         def extend(tx: Transaction) -> None:

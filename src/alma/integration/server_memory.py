@@ -97,7 +97,7 @@ class KnowledgeGraph:
     def load(self, file: str | FilePath) -> tuple[int, int]:
         """Add what a file of the reference server has and the graph has not; returns how many of each.
 
-        A line that is no entity and no relation is refused with its number, and then nothing is added.
+        A line that is neither an entity nor a relation is refused with its number, and then nothing is added.
         """
         read = checked_file(file)
         entities = self.create_entities([each for kind, each in read if kind == _ENTITY])

@@ -268,7 +268,7 @@ def plain(text: str) -> str:
 
 
 def stored(payload: JsonObject, redactor: Redactor | None) -> JsonObject:
-    """JSON that every store keeps, as text where it has to be, as with NUL characters; ingest masks what is no text."""
+    """JSON that every store keeps, as text where needed (NUL characters); ingest masks values that are not text."""
     try:
         return {ITEM: canonical_json(payload, 1)}
     except Refused:

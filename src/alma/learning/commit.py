@@ -34,7 +34,7 @@ from alma.storage.transaction import Transaction
 Made = TypeVar("Made", Heuristic, AntiPattern)
 
 _LINKED: frozenset[Label] = frozenset(("more", "less", "opposite"))
-# Of so many of the nearest lessons the best one is offered as an alternative.
+# The number of nearest lessons of which the best one is offered as an alternative.
 _ALTERNATIVES = 8
 
 

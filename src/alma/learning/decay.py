@@ -16,7 +16,7 @@ class Decay(ABC):
 
     @abstractmethod
     def strength(self, age_days: float) -> float:
-        """What is left after so many days, between 0 and 1; it never grows with age."""
+        """The strength left after this number of days, between 0 and 1; it never grows with age."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def estimate(observed: Observations, similarity: Any, among: Any, expected: Any,
 def estimate_from_table(results: Any, similarity: Any, among: Any, expected: Any, noise: float) -> Estimate:
     """The same from tasks on which every strategy was tried once: a row for each task, a column for each strategy.
 
-    The mean of all strategies and the difference of each are independent then, so many more tasks can be used.
+    The mean of all strategies and the difference of each are then independent, which allows many more tasks.
     """
     share = 1 / results.shape[1]
     residuals = results - expected

@@ -307,12 +307,12 @@ def _chosen_kinds(kinds: Iterable[type[Record]] | type[Record] | None) -> list[K
 
 
 MOST_OUTCOMES = 250_000
-# Counting takes the longer the more there are, so while there is room it is left alone until a part of that is filled;
-# and where there is none, until so many came that it is worth it, or a part of what is kept where that is little.
+# Counting takes time in proportion to the number of outcomes. With room left, the next count waits until a part of it
+# is filled; without room, until enough new outcomes came to be worth it, or a share of the limit in a small scope.
 _LOOK_EVERY = 500
 _PART = 8
 _ARCHIVE_BATCH = 50
-# Twice as many as can have come since the last look, so that a store that had far too many gets there too.
+# Twice the number that can have come since the last count, so that a store far above the limit reaches it too.
 _MOST_AT_A_LOOK = 1_000
 _OLDEST_FIRST = (Order("timestamp"),)
 

@@ -40,7 +40,7 @@ _MAX_AGE_SECONDS = 300.0
 _FIRST_ROOM = 64
 _OUTCOME_FIELDS = ("id", "strategy_used", "lesson_id", "success")
 _RULE_FIELDS = ("id", "strategy")
-# BLAS multiplies so many numbers in one thread; with more, it waits for busy processors.
+# BLAS multiplies up to this number of values in one thread; with more, it waits for busy processors.
 _ONE_THREAD = 393_216
 # Squares of components outside of these limits lose precision in float32.
 _LEAST_SQUARE, _LARGEST_SQUARE = 1e-20, 1e30

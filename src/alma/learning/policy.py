@@ -277,7 +277,7 @@ def checked_policy(subject: str, policy: object) -> PrunePolicy:
 
 
 def _before(now: datetime, days: float) -> datetime:
-    """So many days earlier, or the earliest moment."""
+    """This number of days earlier, or the earliest moment."""
     try:
         return now - timedelta(days=days)
     except OverflowError:

@@ -44,7 +44,7 @@ _log = logging.getLogger("alma.learning")
 Cleaner = Callable[[Outcome], tuple[Outcome, Sequence[Masked]]]
 Screen = Callable[[Outcome], tuple[Outcome, str | None]]
 
-# The last of so many plans answers what it lacks inside the transaction, so that it is always committed.
+# The largest number of plans; the last one computes what it lacks inside the transaction, so it is always committed.
 _MOST_PLANS = 5
 _EQUIPMENT = ("_embedder", "planner", "_tools", "recommender")
 _FROM_THE_USER = ("explicit_instruction", "user_stated")

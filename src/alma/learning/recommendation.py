@@ -24,7 +24,7 @@ from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 
 _NAMED = 5
-# Opposites share most of their words; only so many are judged.
+# Opposites share most of their words; at most this number is judged.
 _SHARED_BY_OPPOSITES, _OPPOSITES_JUDGED = 0.3, 3
 
 Support = Literal["supported", "weak", "none"]
@@ -336,7 +336,7 @@ def _checked_strategy(strategy: Any) -> str:
 
 MOST_SCOPES = 256
 MOST_TASKS_TOGETHER = 16_000
-"""Of so many agents, and of so many different tasks together, experience is held: a task takes 16 KB."""
+"""The number of agents, and of different tasks together, whose experience is cached: a task takes 16 KB."""
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ _SKEW = timedelta(minutes=10)
 _BY = Attribution(agent="cleanup", reason="scheduled cleanup")
 
 Wait = Callable[[float], bool]
-"""Waits so many seconds, or less when it is time to stop, and says whether it is."""
+"""Waits for a timeout in seconds, or less when it is time to stop, and returns whether it is."""
 
 
 @dataclass(frozen=True, slots=True)

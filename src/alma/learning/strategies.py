@@ -24,7 +24,7 @@ _LONGEST_KEY = 1_000
 _WORDS_OF_PROSE = 0.8
 _AROUND_WORDS = ".,;:!?\"'()“”‘’„«»…"
 _INSIDE_WORDS = "-'’/%."
-# For one list of strategies at most so many pairs are judged: those that share most words, and at least this share.
+# Limits for one list of strategies: the number of pairs judged (those that share most words), and the share they need.
 _MATCHED_PAIRS = 32
 _LEAST_SHARED = 0.15
 

@@ -13,7 +13,7 @@ from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 
 _OWNED: Sequence[type[Record]] = (Outcome, Heuristic, DomainKnowledge, AntiPattern)
-# So many of the newest outcomes and facts are looked at for names.
+# The number of newest outcomes and facts that are searched for names.
 _LOOKED_AT = 1_000
 _CLOSE = 0.75
 

@@ -150,7 +150,7 @@ def save_edge(
 
 
 def restate(tx: Transaction, fact: Record) -> list[str]:
-    """Let a fact that was restated supersede the facts that the judge took for newer; returns their ids."""
+    """Make a restated fact supersede the facts that the judge took for newer; returns their ids."""
     cls, fact_id = type(fact), str(fact.key)
     replacing = And(In("to_memory_id", [fact_id]), In("relationship_type", [str(Relation.SUPERSEDES)]))
     later = [edge for edge in tx.find(EDGES[cls], _EVERYWHERE, replacing) if edge.auto_detected]

@@ -24,7 +24,7 @@ from alma.model.workspace import AgentState
 from alma.storage.base import StorageBackend, Transaction
 
 _EVERYWHERE = Scope.everywhere()
-# A session that is silent for longer begins anew.
+# A session without a request for longer starts again.
 _KEPT = timedelta(days=30)
 _STABLE = ("heuristics", "anti_patterns", "preferences", "instructions")
 # The stable block gets at most this share of the budget, and leaves the rest to the tasks.

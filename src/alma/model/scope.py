@@ -1,4 +1,4 @@
-"""Scope and visibility: which memories a read may see; every read needs a scope."""
+"""Scope and visibility: which memories a tenant's read may see; every read needs a scope."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT_PROMPT_TOKENS = 2000
 Strength = Literal["strong", "weak"]
 ESTABLISHED_CONFIDENCE, ESTABLISHED_OUTCOMES = 0.7, 3
-"""A lesson with at least this confidence from so many outcomes is established."""
+"""A lesson with at least this confidence, from at least this number of outcomes, is established."""
 REPORTED_BY = "reported by"
 """The beginning of the note on a lesson that only another agent reports."""
 

@@ -169,7 +169,7 @@ def _changes(cls: type[Record], request: Correct) -> dict[str, Any]:
     if request.confidence is not None:
         if "confidence" not in cls.spec.by_name:
             raise ValidationError(
-                "correct_record", "confidence", request.confidence, f"is no field of a {request.kind}"
+                "correct_record", "confidence", request.confidence, f"is not a field of a {request.kind}"
             )
         changes["confidence"] = request.confidence
         if cls is Heuristic:

@@ -225,7 +225,7 @@ class Retried(Output):
 
 @operation("sync", Right.ADMIN, idempotent=True, example={})
 def sync_retry_parked(caller: Caller, request: OneEngine) -> Retried:
-    """Let records that failed too often be tried again by the next run."""
+    """Retry records that failed too often in the next run."""
     caller.require_unlimited("the synchronization")
     return Retried(retried=_configured(caller).retry_parked(request.engine))
 

@@ -97,7 +97,7 @@ def claim(tx: Transaction, item_id: str, agent: str, scope: Scope) -> WorkItem |
 
 
 def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope) -> WorkItem:
-    """Let an item wait for another one; a cycle is refused."""
+    """Make an item wait for another one; a cycle is refused."""
     if item_id == blocker_id:
         raise ValidationError("work_item", "blocked_by", blocker_id, "cannot be the item itself")
     item, blocker = _both(tx, item_id, blocker_id, scope)
@@ -114,7 +114,7 @@ def add_dependency(tx: Transaction, item_id: str, blocker_id: str, scope: Scope)
 def wait_for_other(
     tx: Transaction, item_id: str, waits_for: str, scope: Scope, note: str | None, screen: Screen
 ) -> WorkItem:
-    """Let an item wait for something that is not an item of the project, by any name."""
+    """Make an item wait for something that is not an item of the project, by any name."""
     item = set_status(tx, item_id, _S.BLOCKED, scope, note, screen)
     return write(tx, item, screened(item, {"blocked_by": _with(item.blocked_by, waits_for)}, screen), scope)
 

@@ -158,7 +158,7 @@ class ProgressTracker(EarlierCalls, StoreUser):
     # ------------------------------------------------------------------ dependencies
 
     def add_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:
-        """Let an item wait until another one is done; a cycle is refused."""
+        """Make an item wait until another one is done; a cycle is refused."""
         return self._write(lambda tx: items.add_dependency(tx, item_id, blocked_by, self._scope), by)
 
     def remove_dependency(self, item_id: str, blocked_by: str, by: Attribution = ANONYMOUS) -> WorkItem:

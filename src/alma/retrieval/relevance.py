@@ -105,7 +105,7 @@ class Query:
             terms = terms.union(*(parts for whole, parts in self.compounds.items() if whole in terms))
         shared = self.terms & terms
         weight = sum(map(self.weights.__getitem__, shared))
-        # With words alone, a word that no record has is no evidence about this one.
+        # With words alone, a word that no record has says nothing about this one.
         total = full if candidate.cosine is not None else known
         share = weight / total if total else 0.0
         scattered = full and len(shared) > 1 and len(text) > TUNING.statement_length

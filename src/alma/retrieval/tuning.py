@@ -65,7 +65,7 @@ class Tuning:
     fact_distance: float = 0.2
     statements_compared: int = 40
     longest_statement: int = 2_000
-    # The number of times a search is repeated without duplicates, and the number of results it looks for besides them.
+    # How often a search is repeated without duplicates, and how many further results it looks for.
     searches_beside_duplicates: int = 5
     results_beside_duplicates: int = 2
     duplicate_texts: int = 100

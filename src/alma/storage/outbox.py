@@ -144,7 +144,7 @@ class MarkTable(ABC):
         self.put([replace(known, leased_until=pause, attempts=tried, error=error, parked=parked)])
 
     def unpark(self, projection: str) -> int:
-        """Let parked marks be claimed again; returns how many."""
+        """Make parked marks claimable again; returns how many."""
         parked = [mark for mark in self.pending(projection) if mark.parked]
         self.put([replace(mark, parked=False, attempts=0, error=None, leased_until=None) for mark in parked])
         return len(parked)

@@ -200,7 +200,7 @@ class PostgreSQLStorage(StorageBackend):
         )
 
     def _configure(self, connection: Connection) -> None:
-        # A server that was put back to an earlier time numbers its states anew, and is reached by new connections.
+        # A server that was restored to an earlier time restarts its numbering, and is reached by new connections.
         self._cache.vector_places.forget()
         set_session(connection, self.schema)
         register_values(connection)
@@ -341,7 +341,7 @@ class PostgreSQLStorage(StorageBackend):
             return str(value)
 
     def _scrub(self) -> None:
-        """Let the server reclaim deleted rows and gather its statistics anew, which hold common words.
+        """Make the server reclaim deleted rows and update its statistics, which hold common words.
 
         The bytes of the rows are gone when it reuses the space (VACUUM FULL is at once). Its write-ahead log and its
         backups keep what they hold for as long as they are kept.

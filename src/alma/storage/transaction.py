@@ -450,7 +450,7 @@ def _check_counters(spec: RecordSpec, counters: Mapping[str, int]) -> None:
         raise ValidationError(spec.kind, None, counters, "can only be counted with a dict of numbers")
     for name, by in counters.items():
         if spec.field(name).type not in (FieldType.INTEGER, FieldType.FLOAT):
-            raise ValidationError(spec.kind, name, by, "is no number and cannot be added to")
+            raise ValidationError(spec.kind, name, by, "is not a number and cannot be added to")
         if isinstance(by, bool) or not isinstance(by, int | float):
             raise ValidationError(spec.kind, name, by, "can only be added a number")
 

@@ -208,7 +208,7 @@ class Writer:
 
 
 def in_order(record: T, previous: Record | None) -> T:
-    """The record with a time of change that is no earlier than the one before: clocks may be set back."""
+    """The record with a time of change not earlier than the previous one: clocks may be set back."""
     if previous is None or (changed := getattr(record, _CHANGED_AT, None)) is None:
         return record
     before: datetime = getattr(previous, _CHANGED_AT)

@@ -149,7 +149,7 @@ class DataSyncManager(Closeable):
             return tx.backlog(projection.name), rebuild_of(tx, projection.name) is not None
 
     def rebuild(self, engine: str, on_progress: Callable[[Progress], object] = lambda _: None) -> Ran:
-        """Drop everything an engine has of this store and make it anew, while others read and write.
+        """Drop everything an engine has of this store and rebuild it, while others read and write.
 
         An interrupted rebuild is continued by the next run. Raises `StorageError` if the engine does not answer before
         anything was dropped.
@@ -160,7 +160,7 @@ class DataSyncManager(Closeable):
         return self._run(projection, lambda _, progress: on_progress(progress), ended=ended)
 
     def retry_parked(self, engine: str | None = None) -> int:
-        """Let parked records be tried again; returns how many."""
+        """Retry parked records in the next run; returns how many."""
         return sum(self.storage.unpark(each.name) for each in self._chosen(engine))
 
     def drop(self, engine: str) -> None:

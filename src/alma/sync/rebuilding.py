@@ -15,7 +15,7 @@ from alma.sync.reading import EVERYWHERE, keys_behind
 
 BY = Attribution(agent="sync", reason="keeps the engines equal to the store")
 OTHERS = "webhook."
-"""How the names of projections begin that are no engines: webhooks deliver their own marks."""
+"""The prefix of projections that are not engines: webhooks deliver their own marks."""
 # Since when an engine is being cleared that no relay has begun to clear.
 _REQUESTED = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -105,12 +105,12 @@ def prepare(storage: StorageBackend, projection: Projection) -> None:
 
 
 def request_rebuild(tx: Transaction, projection: str) -> None:
-    """Have the next relay of a projection clear its engine and make it anew."""
+    """Make the next relay of a projection clear its engine and rebuild it."""
     _write(tx, projection, Rebuild(_REQUESTED))
 
 
 def request_rebuilds(tx: Transaction) -> None:
-    """Have all engines made anew, because the whole store was replaced."""
+    """Request a rebuild of all engines, because the whole store was replaced."""
     for name in tx.projections():
         if not name.startswith(OTHERS):
             request_rebuild(tx, name)

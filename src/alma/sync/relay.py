@@ -86,7 +86,7 @@ class Relay:
         self._is_prepared = True
 
     def clear(self) -> None:
-        """Drop everything the engine has of this projection; `run` then makes it anew, while others write."""
+        """Drop everything the engine has of this projection; `run` then rebuilds it, while others write."""
         self.prepare()
         clear(self._storage, self.projection)
 

@@ -133,7 +133,7 @@ class Collections:
                 )
 
     def _point(self, alias: str, collection: str) -> None:
-        """Let an alias mean a collection from now on."""
+        """Point an alias at a collection."""
         step = m.CreateAliasOperation(create_alias=m.CreateAlias(collection_name=collection, alias_name=alias))
         self._server.call(lambda client: client.update_collection_aliases([step]))
 

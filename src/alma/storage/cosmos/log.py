@@ -140,7 +140,7 @@ class CommitLog:
         return turn
 
     def ended(self) -> None:
-        """Let the next thread write."""
+        """Release the turn to the next thread."""
         self._turns.release()
 
     def _taken(self, charges: Charges) -> tuple[Document, str]:

@@ -162,7 +162,7 @@ class Schema:
         """Options of a table or index for this dialect only: options of another one would make SQLAlchemy import it."""
         return {f"{self.dialect}_{name}": value for name, value in options.items() if value is not None}
 
-    # ------------------------------------------------------------------ tables besides the records
+    # ------------------------------------------------------------------ tables other than those of the records
 
     def _tags_table(self) -> sa.Table:
         text = self.column_type(FieldType.TEXT)

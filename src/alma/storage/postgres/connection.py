@@ -141,7 +141,7 @@ class StatementRunner:
         return name
 
     def _heed_growth(self) -> None:
-        """Have everything planned anew where there is much more than it was planned for."""
+        """Discard query plans after the tables have grown much."""
         moment = time.monotonic()
         if self._planned_for is not None and moment - self._looked_at < _LOOKS_EVERY_SECONDS:
             return

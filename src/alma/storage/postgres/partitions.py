@@ -33,7 +33,7 @@ class Partition:
 def partition(
     connection: psycopg.Connection[Any], table: str, interval: str = "month", ahead: int = 3
 ) -> list[Partition]:
-    """Split the table, if it is not yet, and make partitions up to so many intervals ahead; returns what there is.
+    """Split the table unless it is split, and make partitions for the next `ahead` intervals; returns all partitions.
 
     Rows outside every partition go to a default one, so no write ever fails for want of a partition.
     """

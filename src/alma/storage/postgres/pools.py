@@ -144,7 +144,7 @@ def set_session(connection: psycopg.Connection[Any], schema: str) -> None:
 
 
 def tune_index_scans(connection: psycopg.Connection[Any]) -> None:
-    """Let a scan of an index go on until enough is found."""
+    """Make index scans iterative: they continue until enough rows are found."""
     for name, value in _INDEX_SETTINGS.items():
         # Older versions of the extension lack some of these, and then do as well as they can.
         with suppress(psycopg.errors.UndefinedObject, psycopg.errors.InvalidName):

@@ -40,7 +40,7 @@ _LARGEST_BATCH = 500
 
 
 def keep_sql_writes(connection: psycopg.Connection[Any]) -> None:
-    """Make the functions and triggers anew."""
+    """Create or replace the functions and triggers."""
     text = resources.files("alma.storage.postgres").joinpath("sql_writes.sql").read_text(encoding="utf-8")
     connection.execute(text.encode())
     for statement in _triggers():

@@ -282,7 +282,7 @@ class IndexKeeper:
         self._written = 0
 
     def note(self, vectors: int) -> None:
-        """Take note of a transaction that has written so many vectors; looks now and then whether they are many."""
+        """Count the vectors that a transaction has written, and check from time to time whether an index is due."""
         if not self._above or not vectors:
             return
         with self._lock:
@@ -349,7 +349,7 @@ class _LeftToServer(Exception):
 
 
 def _grown(connection: Connection, above: int) -> list[VectorsOf]:
-    """The vectors that are more than so many, and have no index although they could."""
+    """The kinds and models with more vectors than this that could have an index and have none."""
     lengths = dict(connection.execute("SELECT model, dims FROM alma_embedding_models").fetchall())
     pairs = [
         VectorsOf(cls.spec, model, dims)

@@ -65,7 +65,7 @@ Result = TypeVar("Result")
 def partition_vectors(
     connection: Connection, parts: int = 8, on_progress: Told = lambda done, total: None
 ) -> list[Partition]:
-    """Split the vectors into so many parts, unless they are; returns these. Others read and write meanwhile."""
+    """Split the vectors into `parts` parts, unless they are; returns these. Reads and writes go on meanwhile."""
     if not 2 <= parts <= _MOST_PARTS:
         raise ValidationError("partition", "parts", parts, f"must be between 2 and {_MOST_PARTS}")
     with _alone(connection):

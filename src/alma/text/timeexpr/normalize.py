@@ -1,4 +1,4 @@
-"""Normalize text for the English rules: times named in other languages and shorthand become plain English."""
+"""Normalize text for the English rules: times of other locales (`locales.toml`) and shorthand become plain English."""
 
 from __future__ import annotations
 

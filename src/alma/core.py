@@ -208,7 +208,7 @@ class ALMA(GeneralMemories, Closeable):
 
     @cached_property
     def deletions(self) -> Deletions:
-        """The deletion of users and projects with everything of theirs."""
+        """The deletion of users and projects with all their records."""
         traces = Traces(self.storage, self.retrieval.index, self.retrieval.cache)
         return Deletions(self.storage, self.archive, traces, self.ingest.flush)
 
@@ -629,7 +629,7 @@ class ALMA(GeneralMemories, Closeable):
         return learned
 
     def _credited(self, learned: Learned, retrieval_id: str | None) -> Learned:
-        """What was learned, after its outcome was credited to what the retrieval for it showed and withheld."""
+        """The result of `learn`, after crediting its outcome to the memories that its retrieval showed and withheld."""
         if retrieval_id is not None:
             checked_name("learn", "retrieval_id", retrieval_id)
         note = self.benefit.credit(learned.outcome, retrieval_id)

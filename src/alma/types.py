@@ -9,7 +9,7 @@ from alma.model.slice import MemorySlice
 
 
 class MemoryType(StrEnum):
-    """The five kinds of what agents learn."""
+    """The five kinds of memory that agents learn."""
 
     HEURISTIC = "heuristic"
     OUTCOME = "outcome"

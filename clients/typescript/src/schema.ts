@@ -673,7 +673,7 @@ export interface DiffSkills {
   least?: "established" | "corroborated" | "provisional";
 }
 
-/** How an engine's entry of a record differs from what the store holds. */
+/** How an engine's entry of a record differs from the store's. */
 export type Difference = "missing" | "stale" | "orphaned" | "corrupted";
 
 export interface Differences {
@@ -1985,7 +1985,7 @@ export interface Observe {
   project_id?: string | null;
   /** What was observed. */
   signal: "test-results" | "exit-status" | "correction" | "handoff" | "conversation" | "thanks" | "retry";
-  /** Whether it speaks for a success. */
+  /** Whether it indicates a success. */
   success: boolean;
   agent: string;
   /** The task that retrieve was asked about. */
@@ -2269,7 +2269,7 @@ export interface ProjectPattern {
   last_used_at?: string;
 }
 
-/** Counts of what a store holds for a project. */
+/** The number of records that a store holds for a project. */
 export interface ProjectStats {
   project_id: string;
   memories: number;
@@ -3975,7 +3975,7 @@ export interface OperationMethods {
   getUser(input?: Operations["get_user"]['input'], options?: CallOptions): Promise<Operations["get_user"]['output']>;
   /** Change a user's profile; an unknown user is created. */
   updateUser(input?: Operations["update_user"]['input'], options?: CallOptions): Promise<Operations["update_user"]['output']>;
-  /** Delete a user with everything of theirs; without a token this only counts. */
+  /** Delete a user with all their records; without a token this only counts. */
   deleteUser(input: Operations["delete_user"]['input'], options?: CallOptions): Promise<Operations["delete_user"]['output']>;
   /** Delete a project with everything in it; without a token this only counts. */
   deleteProject(input: Operations["delete_project"]['input'], options?: CallOptions): Promise<Operations["delete_project"]['output']>;

@@ -116,7 +116,7 @@ class BenefitLog:
             return self._storage.write(lambda tx: _credited(tx, outcome, retrieval_id))
         except StorageError as exc:
             _log.warning("an outcome was not credited", extra={"error": str(exc), "outcome_id": outcome.id})
-            return "the outcome was stored, and not credited to what was retrieved, because the store failed"
+            return "the outcome was stored, but not credited to the retrieved memories, because the store failed"
 
     def observe(
         self,

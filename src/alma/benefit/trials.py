@@ -72,7 +72,7 @@ class BenefitEstimator:
     trials: list[Trial] = field(default_factory=list)
 
     def add(self, trial: Trial) -> None:
-        """Credit the outcome of a trial to what was shown and to what was withheld."""
+        """Credit the outcome of a trial to the memories that were shown and withheld."""
         self.trials.append(trial)
         for memory, arm in trial.arms.items():
             if not 0.0 < arm.propensity < 1.0:

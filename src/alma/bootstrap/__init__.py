@@ -110,7 +110,7 @@ def store_of_file(
 
 
 def open_default() -> tuple[StorageBackend, Redactor | None]:
-    """The store that the command line chooses without options, with the redactor of what is written to it.
+    """The store that the command line chooses without options, with the redactor for its writes.
 
     ALMA_STORE and ALMA_CONFIG name one; else `.alma/config.yaml` does, if it exists; else it is `.alma/alma.db`, if
     that exists. In a folder with none of these, the store is in memory, as in alma-memory.

@@ -58,7 +58,7 @@ _AT_ONCE = 1000
 
 
 class Place(NamedTuple):
-    """A member of a group, or what stands for a key whose group does not exist."""
+    """A member of a group, or the placeholder of a key whose group does not exist."""
 
     pattern: str
     key: str

@@ -159,7 +159,7 @@ def strategies(found: Iterable[Any]) -> list[dict[str, Any]]:
 
 
 def facts(memories: MemorySlice, domains: Iterable[str]) -> list[dict[str, Any]]:
-    """Fact and source of what is known in these domains."""
+    """The known facts in these domains, with their sources."""
     chosen = tuple(domains)
     return [{"fact": each.fact, "source": each.source} for each in memories.domain_knowledge if each.domain in chosen]
 

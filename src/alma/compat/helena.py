@@ -65,7 +65,7 @@ class UITestOutcome(TaskOutcome):
 
 
 class HelenaCalls(ClaudeAgentHooks):
-    """What Helena asks and notes."""
+    """The queries and notes of Helena."""
 
     def get_selector_patterns(self, component_type: str, top_k: int = 5) -> list[dict[str, Any]]:
         """The selectors that are known to work for a component."""

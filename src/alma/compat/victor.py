@@ -70,7 +70,7 @@ class APITestOutcome(TaskOutcome):
 
 
 class VictorCalls(ClaudeAgentHooks):
-    """What Victor asks and notes."""
+    """The queries and notes of Victor."""
 
     def get_api_patterns(self, endpoint_type: str, top_k: int = 5) -> list[dict[str, Any]]:
         """The strategies for endpoints of a type."""

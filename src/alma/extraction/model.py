@@ -240,7 +240,7 @@ def _evidence(quote: str, turns: Sequence[Turn]) -> Evidence:
         if span is not None:
             text = turns[number].content[slice(*span)]
             return Evidence(text, turns[number].role, number, *span)
-    raise _NotTaken("its evidence does not stand in the conversation")
+    raise _NotTaken("its evidence is not in the conversation")
 
 
 def _require_said(content: str, turns: Sequence[Turn]) -> None:

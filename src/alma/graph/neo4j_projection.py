@@ -215,7 +215,7 @@ def _add(affected: defaultdict[str, set[str]], more: Affected) -> None:
 
 
 def _write_links(graph: Graph, changes: Sequence[Change]) -> Affected:
-    """Write the links of these records; returns the owners of what they mean."""
+    """Write the links of these records; returns the owners of the relationships that they describe."""
     wanted = _links(changes)
     known = graph.links("owner", (owner_of(each.cls, each.record_id) for each in changes))
     there = {link["key"]: link for link in known}

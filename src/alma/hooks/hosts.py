@@ -39,7 +39,7 @@ class Host(NamedTuple):
     matchers: Mapping[str, str] = {}
 
     def answer(self, event: str, context: str) -> Json:
-        """The JSON that hands over a context; an empty object changes nothing."""
+        """The JSON that passes a context to the host; an empty object changes nothing."""
         if not context or event not in self.takes_context:
             return {}
         if self.flat:
@@ -183,7 +183,7 @@ def _error(act: str, payload: Mapping[str, Any]) -> str:
         return ""
     response = payload.get("tool_response")
     if isinstance(response, str):
-        # Codex hands over the output alone.
+        # Codex passes the output alone.
         failed = _failed_in(_text(payload, "transcript_path"), _text(payload, "tool_use_id"))
         return (response.strip() or "failed") if failed else ""
     return _error_in(response) if isinstance(response, Mapping) else ""

@@ -47,7 +47,7 @@ class HookListener(Closeable):
         self._last_used = 0.0
 
     def start(self) -> None:
-        """Load the models, then listen, and learn from what waits."""
+        """Load the models, then listen, and learn from the events in the queue."""
         self._service.warm_up()
         self._path.unlink(missing_ok=True)
         self._socket.bind(str(self._path))
@@ -58,7 +58,7 @@ class HookListener(Closeable):
             thread.start()
 
     def wait_until_idle(self, seconds: float) -> None:
-        """Return when nothing was asked for so long, or when another process has taken the socket."""
+        """Return after this time without a request, or when another process has taken the socket."""
         self._last_used = time.monotonic()
         while time.monotonic() - self._last_used < seconds and self._is_own():
             self._ended.wait(min(seconds, _TICK_SECONDS))

@@ -20,7 +20,7 @@ _LONGEST_REACTION = 14
 
 
 class Signal(NamedTuple):
-    """A signal by its name, and whether it speaks for a success."""
+    """A signal by its name, and whether it indicates a success."""
 
     name: str
     success: bool

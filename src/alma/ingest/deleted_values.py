@@ -31,7 +31,7 @@ _LEAST_COSINE = 0.6
 
 
 class DeletedValues:
-    """Finds the tombstone of what a record says.
+    """Finds the tombstone of a record's text.
 
     The judge compares facts with deleted ones whose text is still in the archive, and only if one is near.
     """

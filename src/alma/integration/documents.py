@@ -242,7 +242,7 @@ class Documents:
         return blake2b(key.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
     def inside(self, folder: Path) -> Predicate:
-        """The predicate of what is inside of a folder and has not expired."""
+        """The predicate for the documents of a folder that have not expired."""
         return And(*self._own(), *([At("context_json", _WITHIN, joined(folder))] if folder else []), alive(clock.now()))
 
     def _own(self) -> Iterator[Predicate]:

@@ -30,7 +30,7 @@ class ALMAMemoryStore(MemoryStore):
     """A memory store of Strands: `Agent(..., memory_manager=MemoryManager(stores=[ALMAMemoryStore(memory)]))`.
 
     Entries are memories of the project; secrets in them are masked. A search answers by meaning and by words, and finds
-    nothing where nothing is relevant. With `extraction` the manager hands over the conversation, and what the user and
+    nothing where nothing is relevant. With `extraction` the manager passes the conversation, and what the user and
     the model say is stored.
     """
 

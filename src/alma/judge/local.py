@@ -285,7 +285,7 @@ def _verified(file: Path, card: Card) -> Path:
     try:
         digest = sha256_of(file)
     except OSError as exc:
-        raise ProviderError(f"{file} cannot be read: {exc.strerror}; install alma-agent-memory anew") from exc
+        raise ProviderError(f"{file} cannot be read: {exc.strerror}; reinstall alma-agent-memory") from exc
     if digest != card.digests[file.name]:
         raise ProviderError(
             f"{file} is not the file that its {CARD_FILE} describes (its SHA-256 is {digest}): it was damaged or "

@@ -1,4 +1,4 @@
-"""Learning: from what happened to what is worth doing again, or never again; each name is loaded when first used."""
+"""Learning: from outcomes to heuristics and anti-patterns; each name is loaded when first used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commit of one outcome: CHECK, COMPARE and COMMIT of what it teaches, inside a transaction.
+"""The commit of one outcome and its lesson: CHECK, COMPARE and COMMIT inside a transaction.
 
 What needs the judge or the embedding model was planned before. A commit that finds its plan incomplete writes nothing
 and says what is missing.

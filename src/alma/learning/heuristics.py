@@ -210,7 +210,7 @@ class HeuristicExtractor:
 
 
 def condition_of(trials: Iterable[DetailedTrial]) -> str:
-    """The task that stands for similar ones: the shortest, which is the most general."""
+    """The representative of similar tasks: the shortest, which is the most general."""
     return most_general(trials).task_description
 
 

@@ -142,7 +142,7 @@ def _usual_ages() -> dict[str, float]:
 class PrunePolicy:
     """What is forgotten, for each kind: "heuristic", "outcome", "memory" and so on, or the class itself.
 
-    * `stale_after_days`: memories that were not validated, verified or used for so long; outcomes by their age.
+    * `stale_after_days`: memories that were not validated, verified or used for this time; outcomes by their age.
     * `min_confidence`: memories with less confidence, once tried a few times or after the grace period.
     * `min_strength`: memories with a lower value after `decay`; None switches it off.
     * `expired`: memories whose time to live is over.

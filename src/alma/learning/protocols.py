@@ -1,4 +1,4 @@
-"""The learning protocol: from what happened to what it teaches."""
+"""The learning protocol: from outcomes to lessons."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class Recommendation:
             return f"no recommendation: {self.reason}"
         best = self.best
         if not best.tried:
-            return f"{self.strategy} (never tried, so nothing speaks for it or against it)"
+            return f"{self.strategy} (never tried, so there is no evidence for or against it)"
         against = "".join(
             f"; but “{each.strategy}” says the opposite and worked {each.succeeded} of {each.tried} times"
             for each in self.opposites

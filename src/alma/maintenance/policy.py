@@ -20,10 +20,10 @@ class MaintenancePolicy:
       confidence.
     * `benefit`: demote the lessons and facts that are measured to harm, and withhold more often those that probably do;
       `alma.benefit.reinstate` undoes a demotion.
-    * `deleted_days`: archive memories that were soft-deleted so long ago.
-    * `purge_days`: delete for good what was archived so long ago.
-    * `session_days`: move the memories of sessions that ended so long ago to cold storage.
-    * `outbox_days`: drop the marks of readers that have read nothing for so long.
+    * `deleted_days`: archive memories that were soft-deleted longer ago than this.
+    * `purge_days`: delete for good what was archived longer ago than this.
+    * `session_days`: move the memories of sessions that ended longer ago than this to cold storage.
+    * `outbox_days`: drop the marks of readers that have read nothing for longer than this.
     * `audit_days`: delete audit events that are so old.
 
     `enabled` is whether services run it at the interval. `cold_storage_dir` is the folder of cold storage.

@@ -1,4 +1,4 @@
-"""Deleting a user or a project with everything of theirs, along the documented cascade, and leaving no text."""
+"""Delete a user or a project with all their records, along the documented cascade; no text is left."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ _SKIPPED_FOLDERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ProjectStats:
-    """Counts of what a store holds for a project."""
+    """The number of records that a store holds for a project."""
 
     project_id: str
     memories: int

@@ -102,7 +102,7 @@ class WorkSteps:
         put(self, status="in_progress", started_at=now(), attempt_count=self.attempt_count + 1, updated_at=now())
 
     def complete(self: Any, tests_passing: bool = True) -> None:
-        """The work is done; the time since its start is added to what was spent."""
+        """The work is done; the time since its start is added to the time spent."""
         moment = now()
         begun = self.started_at or moment
         spent = self.time_spent_ms + max(0, int((moment - begun).total_seconds() * 1000))

@@ -13,7 +13,7 @@ from alma.model.slice import MemorySlice
 from alma.tokens import count_tokens
 
 Shown = Mapping[str, str]
-"""What a session was shown: a fingerprint of what each memory said, by its id."""
+"""The memories that a session was shown: a fingerprint of each memory's text, by its id."""
 
 _PARTS = ("heuristics", "anti_patterns", "preferences", "instructions", "domain_knowledge", "outcomes", "memories")
 
@@ -47,7 +47,7 @@ class SessionBlocks:
 
 
 def fingerprint(record: Record) -> str:
-    """A fingerprint of what a memory says; counters and confidence do not change it."""
+    """A fingerprint of a memory's text; counters and confidence do not change it."""
     said = "\x1f".join(str(getattr(record, name) or "") for name in record.spec.text)
     return blake2b(said.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 

@@ -160,7 +160,7 @@ class Caller:
         return session_id
 
     def project_scope(self, project_id: str | None = None, agent: str | None = None) -> Scope:
-        """The scope of what agents share in a project; the agent is found in any case, unless the key names one."""
+        """The scope that agents share in a project; the agent is found in any case, unless the key names one."""
         memory, named = self.memory(project_id), self.any_agent(agent)
         if named is not None and self.grant.agent is None:
             named = memory.agent_named(named)

@@ -111,7 +111,7 @@ def _effect(found: MemoryBenefit | GroupBenefit) -> dict[str, Any]:
 
 class Observe(InProject):
     signal: Signal = Field(description="What was observed.")
-    success: bool = Field(description="Whether it speaks for a success.")
+    success: bool = Field(description="Whether it indicates a success.")
     agent: Name
     task: Text | None = Field(None, description="The task that retrieve was asked about.")
     retrieval_id: Name | None = Field(None, description="Instead of the task: the retrieval_id of the memories.")
@@ -134,7 +134,7 @@ class ObservedOutcome(Output):
 def observe_outcome(caller: Caller, request: Observe) -> ObservedOutcome:
     """Note what a host observed about the outcome of a task: an exit status, test results, a correction, thanks.
 
-    It is kept beside the retrieval, apart from what learn reports, and teaches no lesson.
+    It is stored with the retrieval, separately from outcomes reported with learn, and teaches no lesson.
     """
     memory, weight = caller.memory(request.project_id), SIGNAL_WEIGHTS[request.signal]
     given = {"task": request.task, "retrieval_id": request.retrieval_id}

@@ -172,7 +172,7 @@ def _dropped(caller: Caller, found: MemorySlice, request: Retrieve) -> list[Drop
 
 
 def _as_of(caller: Caller, request: Retrieve, moment: datetime) -> MemorySlice:
-    """The slice of what was recorded at a time: the best of each kind by words and meaning."""
+    """The slice of a past state of the store: the best of each kind by words and meaning."""
     agent, least = caller.agent(request.agent), caller.store.settings.threshold(None)
     found: dict[type[Record], list[Record]] = {}
     explanations = {}

@@ -172,7 +172,7 @@ class Deleted(Output):
 
 @operation("users", Right.ADMIN, destructive=True, takes_long=True, idempotent=True, example={"user_id": "ana"})
 def delete_user(caller: Caller, request: DeleteUser) -> Deleted:
-    """Delete a user with everything of theirs; without a token this only counts.
+    """Delete a user with all their records; without a token this only counts.
 
     Records of every kind, their versions, vectors and archived copies are deleted, and audit events lose their details.
     Pass `confirm` with the returned token to delete.

@@ -104,7 +104,7 @@ class Metrics:
                 self._engines["issues"].labels(each.engine).set(each.verified.issues)
 
     def store(self, counted: Counts) -> None:
-        """Set the gauges of what the store holds."""
+        """Set the gauges of the store's contents."""
         for (name, label), number in counted.items():
             gauge = self._store[name]
             (gauge.labels(label) if label else gauge).set(number)

@@ -226,7 +226,7 @@ def _propose_by_words(pool: CandidatePool, tx: Transaction, target: Target, requ
 
 
 def _score_words(pool: CandidatePool, tx: Transaction, target: Target, query: str) -> None:
-    """Score the words of what only vectors found: a search of many records leaves out their common words."""
+    """Score the words of candidates that only vectors found: a search of many records leaves out common words."""
     found = {each.id: each for each in pool if each.words is None and each.target is target}
     for record_id, score in tx.word_scores(target.cls, query, found, target.scope, target.where).items():
         found[record_id].words = score

@@ -12,7 +12,7 @@ _FACTORS = {"similarity": "similarity", "recency": "recency", "success_rate": "s
 
 
 class EarlierCalls:
-    """What an engine is asked under other names."""
+    """The earlier names of an engine's methods."""
 
     cache: CacheBackend
     weights: ScoringWeights

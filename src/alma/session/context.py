@@ -143,7 +143,7 @@ class SessionContext(_SessionView):
 
 
 def open_topic(sessions: Sequence[PreviousSession]) -> Topic:
-    """Open sessions with their state and what they would hand over."""
+    """Open sessions with their state and the handoff they would make."""
     return Topic("Sessions Not Ended", tuple(line for each in sessions for line in _lines_of(each)))
 
 

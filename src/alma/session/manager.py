@@ -116,7 +116,7 @@ class SessionManager(StoreUser):
         return context
 
     def get_active_handoff(self, agent: str, session_id: str) -> SessionHandoff | None:
-        """What the open session would hand over now.
+        """The handoff that the open session would make now.
 
         While it has noted none itself, it has the goal and the blockers of the last session.
         """

@@ -65,7 +65,7 @@ class Tombstone:
 
 
 def tombstones_of(tx: Transaction, records: Iterable[Record]) -> dict[str, Tombstone]:
-    """The tombstones of what these records say, by the ids of the records."""
+    """The tombstones of these records' texts, by the ids of the records."""
     key = _key(tx)
     names = {} if key is None else {name: record for record in records if (name := _name(key, record)) is not None}
     if not names:
@@ -75,7 +75,7 @@ def tombstones_of(tx: Transaction, records: Iterable[Record]) -> dict[str, Tombs
 
 
 def tombstone_of(tx: Transaction, record: Record) -> Tombstone | None:
-    """The tombstone of what the record says, if it was deleted or rejected."""
+    """The tombstone of the record's text, if it was deleted or rejected."""
     return tombstones_of(tx, [record]).get(str(record.key))
 
 
@@ -177,7 +177,7 @@ def _statement(record: Record) -> str:
 
 
 def _name(key: bytes, record: Record) -> str | None:
-    """The name of the tombstone of what a record says; None for kinds without one."""
+    """The name of the tombstone of a record's text; None for kinds without one."""
     said = _statement(record)
     return f"{PREFIX}{_owner(key, record)}.{_digest(key, 'value', said)}" if said else None
 

@@ -170,7 +170,7 @@ class Writer:
             changed = ((record, previous[record.key]) for record in records if record.key in previous)
             reworded = [record.key for record, old in changed if _says_something_else(record, old)]
             if reworded:
-                # Vectors of other models were made from what the records no longer say.
+                # Vectors of other models were made from the earlier text of the records.
                 self._backend.drop_other_vectors(spec, reworded, model)
         if vectors:
             self._backend.put_vectors(spec, vectors, model)

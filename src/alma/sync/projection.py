@@ -24,7 +24,7 @@ class Change:
 
 
 class Difference(StrEnum):
-    """How an engine's entry of a record differs from what the store holds."""
+    """How an engine's entry of a record differs from the store's."""
 
     MISSING = "missing"
     STALE = "stale"

@@ -59,7 +59,7 @@ class Asset:
 
 
 def index_page() -> Asset:
-    """The page, which names the files by the digest of all of them, so that browsers keep them for ever."""
+    """The page, which names the files by the digest of all of them, so that browsers may cache them without limit."""
     return _page("index.html")
 
 

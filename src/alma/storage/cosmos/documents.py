@@ -156,10 +156,6 @@ def stub(document: Mapping[str, Any]) -> Document:
     return {**kept, OURS: {"key": key_of(document), DELETED: True}, "ttl": _STUB_SECONDS}
 
 
-def is_stub(document: Mapping[str, Any]) -> bool:
-    return DELETED in document[OURS]
-
-
 def bare(document: Mapping[str, Any]) -> Document:
     """A document without what the service adds to it."""
     return {name: value for name, value in document.items() if name not in _SYSTEM}

@@ -111,7 +111,7 @@ class CommitLog:
         """The entries behind a number, in order."""
         entries = [self._entry(each, charges) for each in self._found_after(number, charges)]
         if entries and entries[0].number != number + 1:
-            raise StorageError("this snapshot was open for so long that what it shows is gone: begin another one")
+            raise StorageError("this snapshot was open for too long, and its state is gone: begin another one")
         return entries
 
     def _found_after(self, number: int, charges: Charges) -> list[Document]:

@@ -324,7 +324,7 @@ class Migrator(ABC):
             if _CONTAINED.get(name) in wanted:
                 continue
             if name not in known:
-                raise MigrationError(f"{self.target} cannot be migrated: there is no step {name!r}; install ALMA anew")
+                raise MigrationError(f"{self.target} cannot be migrated: there is no step {name!r}; reinstall ALMA")
             known[name]()
 
     def _checked(self, applied: list[Applied]) -> list[Applied]:

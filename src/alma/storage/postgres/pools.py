@@ -30,7 +30,7 @@ _SET_PATH = (
     "FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace WHERE extname = 'vector')), false)"
 )
 _CONNECT_SECONDS = 30.0
-# After so long, the growing pauses between attempts to connect begin anew, so that a new primary is found soon.
+# After this time the backoff between attempts to connect restarts, so that a new primary is found soon.
 _RECONNECT_SECONDS = 3.0
 # Where there are several hosts one of them may be gone without a word, which TCP notices after many minutes.
 _SEVERAL_HOSTS = {

@@ -25,7 +25,7 @@ _log = logging.getLogger("alma.storage.postgresql")
 LONGEST_INDEXED_VECTOR = 2_000
 VECTORS = "alma_embeddings"
 _LOOK_EVERY_SECONDS = 60.0
-# A process that writes a large part of what an index is built for looks at once.
+# A process that writes a large part of the number that an index needs checks at once.
 _LOOK_AFTER_SHARE = 0.1
 _POLL_SECONDS = 0.2
 _STEP_SECONDS = 0.05

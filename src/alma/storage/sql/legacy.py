@@ -23,7 +23,7 @@ _BYTES_PER_FLOAT = 4
 
 
 def adopt_vectors(backend: SqlBackend, cls: type[Record], vectors: Mapping[str, Vector]) -> None:
-    """Vectors of the store's own length become its own; those of another are kept apart under a model of theirs."""
+    """Vectors of the store's length become its own; those of another are kept under a model name of their own."""
     by_length: dict[int, dict[str, Vector]] = defaultdict(dict)
     for key, vector in vectors.items():
         by_length[len(vector)][key] = vector

@@ -49,7 +49,7 @@ class OpenFile:
         self._file = self._log_file = None
 
     def problem(self) -> str | None:
-        """A description of what happened to the files, or None while they are in place; costs two calls of `stat`."""
+        """How the files changed (moved, deleted, replaced), or None if they are in place; costs two calls of `stat`."""
         if self._file is None:
             return None
         now = _identity(self._path)

@@ -87,8 +87,10 @@ _ABOUT_NOTHING = "the start of a session"
 _LAST_EVENTS_SECONDS = 2.0
 _ALWAYS = ("user_preference", "memory")
 
-T = TypeVar("T", bound=Record)
+# The parameters of `quickstart` that are not keys of a configuration.
+_NOT_KEYS = ("cls", "path", "project_id", "redactor")
 
+T = TypeVar("T", bound=Record)
 
 _ENGINE = "a RetrievalEngine, as RetrievalEngine(storage) makes one"
 _PROTOCOL = "a LearningProtocol, as LearningProtocol(storage, engine.embedder, engine.index) makes one"
@@ -333,39 +335,10 @@ class ALMA(GeneralMemories, Closeable):
         is written; None disables it. The other arguments are the keys of a configuration, None means not given; without
         a path they may also name the store.
         """
+        given = {key: value for key, value in locals().items() if key not in _NOT_KEYS and value is not None}
         from alma.bootstrap import parts_at
 
         checked_redactor("alma", redactor)
-        keys: dict[str, Any] = {
-            "storage": storage,
-            "storage_dir": storage_dir,
-            "db_name": db_name,
-            "durability": durability,
-            "expiry_interval_seconds": expiry_interval_seconds,
-            "embedding_provider": embedding_provider,
-            "embedding_dim": embedding_dim,
-            "judge": judge,
-            "vectors": vectors,
-            "graph": graph,
-            "agents": agents,
-            "postgres": postgres,
-            "local": local,
-            "azure": azure,
-            "openai": openai,
-            "llm": llm,
-            "redis": redis,
-            "qdrant": qdrant,
-            "neo4j": neo4j,
-            "sync": sync,
-            "retrieval": retrieval,
-            "learning": learning,
-            "redaction": redaction,
-            "audit": audit,
-            "benefit": benefit,
-            "maintenance": maintenance,
-            "webhooks": webhooks,
-        }
-        given = {key: value for key, value in keys.items() if value is not None}
         return cls._of(parts_at(path, project_id, given), redactor)
 
     @classmethod
@@ -474,7 +447,7 @@ class ALMA(GeneralMemories, Closeable):
         since, and its `blocks` are a stable text for the whole session and one for this task, of together at most
         `max_tokens`. A host that keeps what it showed by itself gives that (`Block.shown`).
         """
-        agent = self._agent(agent)
+        agent = self.agent_named(agent)
         scope = self.learning.validator.readable_scope(agent)
         retrieved = self.retrieval.retrieve(
             task,
@@ -525,7 +498,7 @@ class ALMA(GeneralMemories, Closeable):
         memories_within: Scope | None = None,
     ) -> MemorySlice:
         """What does not change from task to task: preferences, standing instructions, established lessons, warnings."""
-        agent = self._agent(agent)
+        agent = self.agent_named(agent)
         always = self.retrieve(
             _ABOUT_NOTHING,
             agent,
@@ -573,7 +546,7 @@ class ALMA(GeneralMemories, Closeable):
         """Separate a strategy from the rule that counts it: its outcomes become another lesson. Returns their ids. The
         rule keeps its other outcomes and does not count that strategy again.
         """
-        return self.learning.separate(heuristic_id, strategy, self._agent(agent), self.project_id, by)
+        return self.learning.separate(heuristic_id, strategy, self.agent_named(agent), self.project_id, by)
 
     @traced("upsert_memory", _ids_of_learned)
     def learn(
@@ -601,7 +574,7 @@ class ALMA(GeneralMemories, Closeable):
         """
         learned = self.learning.learn(
             Execution(
-                agent=self._agent(agent),
+                agent=self.agent_named(agent),
                 project_id=self.project_id,
                 task=task,
                 outcome=outcome,
@@ -673,7 +646,7 @@ class ALMA(GeneralMemories, Closeable):
         contradicting ones the newest holds. `supersedes` are the ids of facts that it replaces in any case.
         """
         # Without a domain, no scope could be checked.
-        agent, domain = self._agent(agent), checked_name("alma", "domain", domain)
+        agent, domain = self.agent_named(agent), checked_name("alma", "domain", domain)
         self.learning.require(agent, domain, fact, "add_domain_knowledge", DomainKnowledge.spec.kind)
         made = DomainKnowledge(
             agent=agent,
@@ -744,7 +717,7 @@ class ALMA(GeneralMemories, Closeable):
         They are archived, from where `restore` brings them back until `purge` deletes them for good. The `items` of the
         result say which and why; with `dry_run` nothing is forgotten.
         """
-        scope = self.scope(None if agent is None else self._agent(agent))
+        scope = self.scope(None if agent is None else self.agent_named(agent))
         by = Attribution(agent=agent)
         forgotten = self.forgetting.forget(scope, older_than_days, below_confidence, by, dry_run=dry_run)
         _log.debug("memories were forgotten", extra={"agent": agent, "forgotten": int(forgotten), "dry_run": dry_run})
@@ -774,15 +747,19 @@ class ALMA(GeneralMemories, Closeable):
 
     def get_stats(self, agent: str | None = None) -> dict[str, Any]:
         """The number of memories of each kind, of one agent or of all."""
-        return self.storage.get_stats(self.project_id, None if agent is None else self._agent(agent))
+        return self.storage.get_stats(self.project_id, None if agent is None else self.agent_named(agent))
 
     def agent_named(self, name: str) -> str:
         """The agent's name in the spelling of the configuration, else that of its stored memories."""
-        return self._agent(name)
+        checked = checked_name("alma", "agent", name)
+        if checked in self.scopes:
+            return checked
+        listed = next((known for known in self.scopes if same_name(known) == same_name(checked)), None)
+        return listed or self._agents.stored(checked, self.project_id) or checked
 
     def agent_hint(self, name: str) -> str:
         """For an agent without scope and memories: a sentence with the known agent probably meant; otherwise empty."""
-        return "" if self._agent(name) in self.scopes else self._agents.hint(name, self.project_id)
+        return "" if self.agent_named(name) in self.scopes else self._agents.hint(name, self.project_id)
 
     def scope(self, agent: str | None = None) -> Scope:
         """The part of the store that belongs to this project, or to one of its agents."""
@@ -790,16 +767,8 @@ class ALMA(GeneralMemories, Closeable):
 
     def _readable(self, agent: str) -> Scope:
         """What an agent reads: its own memories, and those that others share with it."""
-        scope = self.learning.validator.readable_scope(self._agent(agent))
+        scope = self.learning.validator.readable_scope(self.agent_named(agent))
         return Scope(project_id=self.project_id, agent=tuple(scope.get_readable_agents()))
-
-    def _agent(self, name: str) -> str:
-        """The agent's name in the spelling of the configuration, else that of its stored memories."""
-        checked = checked_name("alma", "agent", name)
-        if checked in self.scopes:
-            return checked
-        listed = next((known for known in self.scopes if same_name(known) == same_name(checked)), None)
-        return listed or self._agents.stored(checked, self.project_id) or checked
 
 
 def checked_memory(owner: str, alma: ALMA) -> ALMA:

@@ -44,13 +44,8 @@ _BATCH = 200
 Made = TypeVar("Made", Heuristic, AntiPattern)
 
 
-def new_lesson_id(outcome: Outcome) -> str:
-    """The id of the lesson that begins with this outcome; every process derives the same."""
-    return lesson_id_of(outcome.project_id, outcome.agent, outcome.strategy_used or "", outcome.task_description)
-
-
 def lesson_id_of(project_id: str, agent: str, strategy: str, task: str) -> str:
-    """The id of the lesson that begins with this strategy on this task."""
+    """The id of the lesson that begins with this strategy on this task; every process derives the same."""
     return _digest(project_id, agent, strategy_key(strategy), strategy_key(task))
 
 

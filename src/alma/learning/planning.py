@@ -16,7 +16,7 @@ from alma import clock
 from alma.errors import IndexUnavailable
 from alma.learning.heuristics import SAME_STRATEGY, DetailedTrial
 from alma.learning.lesson_index import Entry, Floats, LessonIndex, Near, unit
-from alma.learning.lessons import NEWEST_FIRST, NOT_THE_SAME, StoredLessons, new_lesson_id
+from alma.learning.lessons import NEWEST_FIRST, NOT_THE_SAME, StoredLessons, lesson_id_of
 from alma.learning.strategies import StrategyComparer, shared_words, strategy_key, word_overlap
 from alma.learning.tuning import LESSONS
 from alma.model.learning import AntiPattern, Heuristic, Outcome
@@ -212,7 +212,9 @@ class Planner:
             current = self._current_id(stored, lesson, plan.strategy, neighbours)
             if current is not None:
                 return LessonMatch(current, likely[lesson], self._repeated(plan.strategy, lesson, neighbours))
-        return LessonMatch(new_lesson_id(plan.outcome), is_new=True)
+        outcome = plan.outcome
+        key = lesson_id_of(outcome.project_id, outcome.agent, plan.strategy, outcome.task_description)
+        return LessonMatch(key, is_new=True)
 
     def _likely(self, strategy: str, neighbours: Neighbours) -> dict[str, float]:
         """The lessons that a strategy may belong to, each with the probability.

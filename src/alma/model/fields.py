@@ -247,11 +247,6 @@ class FieldSpec:
         return self.make_default is None and self.derived is None
 
     @property
-    def base_check(self) -> Check:
-        """Validates the type of a value, without the constraints of the field."""
-        return CHECKS[self.type]
-
-    @property
     def member_check(self) -> Check:
         """Validates one member of a list or a set of tags."""
         return CHECKS[FieldType.TEXT]

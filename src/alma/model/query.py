@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, assert_never, get_args
 
 from alma.errors import ValidationError
-from alma.model.fields import ORDERED, SORTABLE, FieldSpec, FieldType, canonical_json, check_text
+from alma.model.fields import CHECKS, ORDERED, SORTABLE, FieldSpec, FieldType, canonical_json, check_text
 from alma.model.record import Record, RecordSpec
 
 Operator = Literal["eq", "ne", "lt", "le", "gt", "ge"]
@@ -302,7 +302,7 @@ def _all_comparable(spec: RecordSpec, name: str, values: Sequence[Any]) -> tuple
     if not values:
         return ()
     first = _comparable(spec, name, "eq", values[0])
-    check = spec.by_name[name].base_check
+    check = CHECKS[spec.by_name[name].type]
     try:
         if check is check_text and {*map(type, values)} == {str}:
             # Check the types of all values at once.
@@ -317,7 +317,7 @@ def _all_comparable(spec: RecordSpec, name: str, values: Sequence[Any]) -> tuple
 def _of_type(spec: RecordSpec, field: FieldSpec, value: Any) -> Any:
     """The value as the field's type; values that no record can have (priority 99) are valid and match nothing."""
     try:
-        return field.base_check(value)
+        return CHECKS[field.type](value)
     except ValueError as exc:
         raise ValidationError(spec.kind, field.name, value, str(exc)) from None
 

@@ -287,7 +287,8 @@ def _words(text: str, *, alone: bool = False, in_pieces: bool = False) -> list[s
     if may_have_joints(text):
         text = in_all_pieces(text) if in_pieces else in_one_piece(text)
     if text.isascii():
-        if _may_have_names(text):
+        # A quick check, as most texts have neither sign.
+        if "#" in text or "++" in text:
             return _apart(_NAMES, text.lower(), lambda part: _without_punctuation(part).split())
         return _without_punctuation(text).split()
     with_signs = _MAYBE_SIGNS.search(text) is not None
@@ -295,11 +296,6 @@ def _words(text: str, *, alone: bool = False, in_pieces: bool = False) -> list[s
     if with_signs:
         return _apart(_SIGNS, folded.translate(_STYLES), lambda part: _lettered(part, alone))
     return _lettered(folded, alone)
-
-
-def _may_have_names(text: str) -> bool:
-    # A quick check, as most texts have neither sign.
-    return "#" in text or "++" in text
 
 
 def _apart(signs: re.Pattern[str], text: str, cut: Callable[[str], list[str]]) -> list[str]:

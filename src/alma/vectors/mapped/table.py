@@ -222,7 +222,7 @@ class Table:
         self._tail = empty(dims)
         self._tail_count = 0
         self._dead = np.zeros(kept.base.size, np.bool_)
-        self._dead_count = 0
+        self.dead_count = 0
 
     @classmethod
     def from_nothing(cls, dims: int) -> Table:
@@ -233,16 +233,12 @@ class Table:
         return self.kept.base.size + self._tail_count
 
     @property
-    def dead_count(self) -> int:
-        return self._dead_count
-
-    @property
     def tail(self) -> Block:
         """The rows that are not in files yet."""
         return self._tail.part(slice(self._tail_count))
 
     def view(self) -> View:
-        return View(self.kept.base, self.tail, self._dead[: self.count], self._dead_count > 0)
+        return View(self.kept.base, self.tail, self._dead[: self.count], self.dead_count > 0)
 
     def extend(self, block: Block, position: int) -> None:
         """Add rows, after which the table is complete up to the position."""
@@ -261,13 +257,13 @@ class Table:
         copy.names = Names(self.names.texts)
         copy.position = self.position
         copy._tail, copy._tail_count = self.tail, self._tail_count
-        copy._dead, copy._dead_count = self._dead[: self.count].copy(), self._dead_count
+        copy._dead, copy.dead_count = self._dead[: self.count].copy(), self.dead_count
         return copy
 
     def bury(self, rows: Numbers) -> None:
         """Mark these rows as dead: they are no longer stored."""
         self._dead[rows] = True
-        self._dead_count = int(np.count_nonzero(self._dead[: self.count]))
+        self.dead_count = int(np.count_nonzero(self._dead[: self.count]))
 
     def alive(self) -> Flags:
         return ~self._dead[: self.count]

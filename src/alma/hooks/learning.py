@@ -50,7 +50,7 @@ class HookService:
         return block_of(found, shown, TASK_TOKENS)
 
     def warm_up(self) -> None:
-        """Load the models, so that the first hook need not wait for them."""
+        """Prefetch models and data, so that the first hook does not wait for them."""
         nothing = Event(START, START, START)
         for event in (nothing, nothing._replace(act=PROMPT, prompt=_ABOUT_NOTHING)):
             self.found(event, _ABOUT_NOTHING, None, {})

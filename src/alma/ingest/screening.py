@@ -1,8 +1,8 @@
 """Screen text from untrusted sources for prompt injection.
 
 Provenance, the trust level of a text's source, is the first line of defence: text from a trusted source is not
-screened. Other text is matched against a short list of phrases (`phrases.toml`: instruction override, authority spoofing,
-exfiltration, memory poisoning) and then read by the injection head of the judge.
+screened. Other text is matched against a short list of phrases (`phrases.toml`: instruction override, authority
+spoofing, exfiltration, memory poisoning) and then read by the injection head of the judge.
 """
 
 from __future__ import annotations

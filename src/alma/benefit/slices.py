@@ -1,4 +1,4 @@
-"""What may be withheld from a slice, and slices without it."""
+"""The records of a slice that may be withheld, and slices without them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Trials: what a retrieval showed and withheld, with which probability, and what became of the task."""
+"""Trials: what a retrieval showed and withheld, with which probability, and the outcome of the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record is on a Redis server: its documents, and its places in lists, sets and arrays."""
+"""The form of a record on a Redis server: its documents, and its places in lists, sets and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A connection to a Redis server that is used while it answers and left alone for a while when it does not."""
+"""A connection to a Redis server with a circuit breaker: after an error it is not used for a while."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is on a Redis server under the keys of the projection: every part that an entry must list."""
+"""The contents of a Redis server under the keys of the projection: every part that an entry must list."""
 
 from __future__ import annotations
 

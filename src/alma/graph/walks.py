@@ -1,4 +1,4 @@
-"""The port of graph servers that walk along the relationships of memories; the store confirms what they propose."""
+"""The port of graph servers that walk along the relationships of memories; the store confirms their proposals."""
 
 from __future__ import annotations
 

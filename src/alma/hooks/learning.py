@@ -1,4 +1,4 @@
-"""What the resident process does with events: retrieve for a session, and learn from what happened."""
+"""Event handling of the resident process: retrieve for a session, and learn from its outcomes."""
 
 from __future__ import annotations
 

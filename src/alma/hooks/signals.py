@@ -1,4 +1,4 @@
-"""Signals about how a task went, in what hosts deliver: the commands of an agent, and the next prompt of a user."""
+"""Signals about the outcome of a task, from the commands of an agent and the next prompt of a user."""
 
 from __future__ import annotations
 

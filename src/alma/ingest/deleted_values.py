@@ -1,4 +1,4 @@
-"""Whether a new text says what was deleted or rejected: in the same words, or in other words by the judge."""
+"""Detect that a new text repeats a deleted or rejected one: in the same words, or in other words by the judge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""LlamaIndex: a memory of a conversation, and a memory block of what is known from earlier."""
+"""LlamaIndex: a memory of a conversation, and a memory block with earlier knowledge."""
 
 from __future__ import annotations
 

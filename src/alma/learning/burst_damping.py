@@ -1,4 +1,4 @@
-"""Burst damping: the weight of a report beside others that the same agent gave within the hour.
+"""Burst damping: the weight of a report among others of the same agent within the hour.
 
 An agent chooses its words and how often it reports, but neither its name nor the time. So n reports of one agent on one
 task within an hour count as 1 + 1/2 + … + 1/n; reports on other tasks, at other hours or by other agents count in full.

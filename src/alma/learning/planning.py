@@ -1,4 +1,4 @@
-"""Planning: what is near a new outcome, and which lesson it belongs to.
+"""Planning: the nearest neighbours of a new outcome, and the lesson it belongs to.
 
 A plan is made outside of the transaction: it finds the similar tasks and rules, and judges which of their strategies
 the new one means. `Planner.match` then selects the lesson inside the transaction, from what was judged.

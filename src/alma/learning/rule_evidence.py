@@ -1,4 +1,4 @@
-"""Rule evidence: what rules and warnings know of outcomes that are not stored.
+"""Rule evidence: outcomes that are not stored any more but counted by rules and warnings.
 
 Old outcomes are archived, while the rule keeps their counts; a hand-written rule never had outcomes.
 """

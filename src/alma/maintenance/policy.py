@@ -1,4 +1,4 @@
-"""What maintenance does: each task, how often, and after how many days."""
+"""The maintenance policy: each task, its interval, and its age limit in days."""
 
 from __future__ import annotations
 

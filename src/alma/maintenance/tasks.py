@@ -1,4 +1,4 @@
-"""Maintenance: what a store needs from time to time, at an interval inside a service or on request."""
+"""Maintenance: periodic tasks of a store, at an interval inside a service or on request."""
 
 from __future__ import annotations
 

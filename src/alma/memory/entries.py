@@ -1,4 +1,4 @@
-"""From what a caller gives to a memory: checked fields, then category, importance and layers that were not given."""
+"""Make a memory from a caller's input: check the fields, then choose missing category, importance and layers."""
 
 from __future__ import annotations
 

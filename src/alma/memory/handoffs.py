@@ -1,4 +1,4 @@
-"""Handoffs: what a session passes on to the next one, noted while it runs and written when it ends."""
+"""Handoffs from a session to the next one, noted while it runs and written when it ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mining: find what recurs in memories. The result does not depend on the order of the memories."""
+"""Mining: find recurring patterns in memories. The result does not depend on the order of the memories."""
 
 from __future__ import annotations
 

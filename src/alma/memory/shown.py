@@ -1,4 +1,4 @@
-"""What a session was shown: a stable block, and no memory twice unless it changed.
+"""Memories already shown in a session: a stable block, and no memory twice unless it changed.
 
 The store keeps ids and fingerprints, and no text: the stable block is written again from the versions of its memories
 at the time it was first written, without those that were deleted since.

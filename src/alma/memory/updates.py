@@ -1,4 +1,4 @@
-"""What changes to a record have in common: masking secrets, merging JSON, expiry times."""
+"""Shared parts of record updates: masking secrets, merging JSON, expiry times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walks along relationships in the store, with what a graph server proposes read at once."""
+"""Walks along relationships in the store, which read the proposals of a graph server in one query."""
 
 from __future__ import annotations
 

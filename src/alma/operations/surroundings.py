@@ -1,4 +1,4 @@
-"""Operations on what surrounds a memory, a lesson or an entity: its neighbours of every kind, and paths between two."""
+"""Operations on the neighbourhood of a memory, a lesson or an entity, and on paths between two."""
 
 from __future__ import annotations
 

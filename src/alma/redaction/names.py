@@ -1,4 +1,4 @@
-"""Key names: what secrets are called in texts, JSON keys and arguments, in many languages."""
+"""Key names of secrets in texts, JSON keys and arguments, in many languages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session starts with: the previous sessions, and the context that enrichers complete."""
+"""The initial context of a session: the previous sessions, completed by enrichers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Walking along relationships: what a walk asks for, and what it reaches."""
+"""Walks along relationships: their parameters and results."""
 
 from __future__ import annotations
 

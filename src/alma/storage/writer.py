@@ -1,4 +1,4 @@
-"""Writer and recorder: records are written with all that must agree with them, and with what every write leaves."""
+"""Writer and recorder: write records with their vectors and references, versions, audit events and outbox marks."""
 
 from __future__ import annotations
 

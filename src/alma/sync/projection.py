@@ -1,4 +1,4 @@
-"""The projection port: what an engine beside the store must do so that the relay can keep it consistent."""
+"""The projection port: the contract of an engine beside the store, so that the relay can keep it consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the operations of sync return."""
+"""The results of the sync operations."""
 
 from __future__ import annotations
 

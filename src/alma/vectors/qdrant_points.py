@@ -1,4 +1,4 @@
-"""What a record becomes in Qdrant: the payload of its points, and predicates as filters on them."""
+"""Records in Qdrant: the payload of their points, and predicates as filters on them."""
 
 from __future__ import annotations
 

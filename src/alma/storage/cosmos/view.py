@@ -1,4 +1,4 @@
-"""What one transaction sees: the documents of the service, corrected by commits that they do not show as of its time.
+"""The snapshot of one transaction: the documents of the service, corrected by commits up to its time.
 
 A reader sees the state after one commit. Of later ones it takes the documents from before, of earlier ones whose
 documents are still being written those from after; both are in the log. A writer sees its own writes the same way.

@@ -1,4 +1,4 @@
-"""PostgresBackend: what PostgreSQL does in its own way."""
+"""PostgresBackend: the primitives of one PostgreSQL transaction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What databases of alma-memory 0.4 (or a later 0.x) hold, as records of today."""
+"""Convert databases of alma-memory 0.4 (or a later 0.x) to current records."""
 
 from __future__ import annotations
 

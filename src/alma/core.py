@@ -51,6 +51,7 @@ from alma.model.common import checked_name, checked_names, checked_part, same_na
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution
 from alma.model.injection import Shown, without_shown
 from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.provenance import STATED_SOURCES
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import MemoryScope, Scope
@@ -78,9 +79,6 @@ if TYPE_CHECKING:
 _log = logging.getLogger("alma.core")
 
 DEFAULT_PROJECT = "default"
-# The provenance of the documented sources.
-_SOURCES = {"explicit_instruction": "user", "user_stated": "user", "user_correction": "user", "inferred": "agent"}
-
 # A query for what every slice includes, whatever the task.
 _ABOUT_NOTHING = "the start of a session"
 # How long a service that ends waits for the receivers of its webhooks.
@@ -664,7 +662,7 @@ class ALMA(GeneralMemories, Closeable):
         The metadata of the result name what was masked, and why and where it is quarantined.
         """
         replaced = checked_names(made.spec.kind, "supersedes", supersedes)
-        written = self.ingest.save(made, by, _SOURCES.get(source, source), replaced)
+        written = self.ingest.save(made, by, STATED_SOURCES.get(source, source), replaced)
         kept = self.storage.get(type(made), written.id, Scope.everywhere())
         notes: dict[str, Any] = {"masked": [f"{each.field}: {each.kind}" for each in written.masked]}
         if kept is None:

@@ -115,6 +115,7 @@ def test_a_wrong_search_is_refused_in_a_sentence(light: Journal, arguments: dict
     [
         {"types": "note"},
         {"layers": ["attic"]},
+        {"trust": "high"},
         {"event_since": datetime(2025, 1, 1)},  # noqa: DTZ001 - that is what is wrong
         {"content": ["x"]},
     ],

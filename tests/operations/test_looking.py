@@ -13,6 +13,7 @@ from alma import ALMA
 from alma.clock import now, replay
 from alma.demo import DAYS, fill
 from alma.errors import NotFoundError, PermissionDeniedError, RefusedError, ValidationError
+from alma.model.memory import Memory
 from alma.operations import operation_named
 from alma.operations.access import Caller, Grant, Right
 from alma.operations.base import to_json
@@ -66,6 +67,27 @@ def test_pages_have_every_memory_once_in_the_order_of_time(month: ALMA) -> None:
             == len(seen)
             == do(month, "count_over_time", until="2027-01-01T00:00:00Z")["totals"][kind]
         )
+
+
+def test_memories_are_filtered_by_the_trust_in_their_source(memory: ALMA) -> None:
+    fetched, said = remember(memory, "The form has two steps.", source="web"), remember(memory, "Use a carrier.")
+    early = memory.storage.save(Memory(project_id="shop", content="Stored before sources were kept."))
+    do(memory, "add_knowledge", agent="mira", domain="testing", fact="The port is 8081.", source="web")
+
+    def by(**given: Any) -> list[tuple[str, str | None]]:
+        rows = do(memory, "browse_memories", **given)["rows"]
+        return [(row["id"], row.get("provenance")) for row in rows]
+
+    assert by(trust="untrusted") == by(source="web") == [(fetched[0], "web")]
+    assert by(trust="trusted") == [(said[0], "agent")]
+    assert by(trust="unknown") == [(early, None)]
+    assert len(by(trust="untrusted", kind="domain_knowledge")) == 1
+    do(memory, "update_memory", memory_id=fetched[0], tags=["form"])
+    assert by(trust="untrusted") == [(fetched[0], "web")]
+    listed = do(memory, "list_memories", where={"trust": "untrusted"})["memories"]
+    assert [each["id"] for each in listed] == fetched
+    do(memory, "correct_record", kind="memory", id=fetched[0], text="The form has three steps.")
+    assert by(source="user") == [(fetched[0], "user")]
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from alma.importers.base import (
     Skipped,
 )
 from alma.importers.planning import Entry, Plan, Planner, QuarantinedRecord, quarantined_records
-from alma.importers.records import IMPORT, build_memory
+from alma.importers.records import IMPORT, SOURCE, build_memory
 from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
 from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
@@ -283,9 +283,6 @@ def _parts(
 def _made(key: str, made: Encoded, model: str) -> Iterator[RecordVector]:
     yield from (RecordVector(key, model, part, each) for part, each in enumerate((made.vector, *made.passages)))
 
-
-SOURCE = "import"
-"""The source of imported records in the reason of a quarantine."""
 
 PLACE = "[quarantined]"
 """Replaces injected text in records that cannot be archived, such as sessions."""

@@ -219,6 +219,9 @@ def _short(value: Any) -> str:
 IMPORT = "import"
 """The context key of a record's origin."""
 
+SOURCE = "import"
+"""The provenance of imported memories."""
+
 
 def owner_fields(options: ImportOptions, **fields: Any) -> dict[str, Any]:
     """The fields for owner and layers: visible in the project, or wherever its user is."""
@@ -247,7 +250,7 @@ def build_memory(
     if created is not None:
         fields = {"updated_at": created, "last_accessed_at": created, **fields, "created_at": created}
     known = owner_fields(options, **fields)
-    known = {"source_tool": system, **known}
+    known = {"source_tool": system, "provenance": SOURCE, **known}
     if options.decay_rate is not None:
         known.setdefault("decay_rate", options.decay_rate)
     if speaker or said_at is not None:

@@ -24,6 +24,7 @@ from alma.model.common import checked_name, checked_part
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution, checked_by
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
+from alma.model.provenance import TRUSTED_SOURCES
 from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
@@ -34,9 +35,6 @@ from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.tombstones import Because, is_from_before, lift_tombstones, tombstone_of
 from alma.vectors.base import VectorIndex
-
-TRUSTED_SOURCES = frozenset({"user", "agent", "system"})
-"""The sources whose text is not screened for prompt injection."""
 
 T = TypeVar("T", bound=Record)
 
@@ -213,6 +211,7 @@ class Ingest:
             project_id=outcome.project_id,
             source_agent=outcome.agent,
             memory_type="error",
+            provenance="tool",
             title=f"The error of outcome {outcome.id}",
             content=said,
         )
@@ -252,6 +251,8 @@ class Ingest:
         checked_by("ingest", by)
         checked_name("ingest", "source", source)
         clean, masked = self.clean(record)
+        if isinstance(clean, Memory):
+            clean = _coming_from(clean, source)
         if self._redactor is not None and by.reason is not None:
             by = replace(by, reason=self._redactor.redact(by.reason).text)
         return _Incoming(clean, by, masked, source)
@@ -302,6 +303,8 @@ class Ingest:
                 return self._counted(tx, incoming, ready, same, compared)
         elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
             forget_judged(tx, ready.record)
+        if stored and self._is_kept(stored[0], ready.record, incoming.source):
+            ready = replace(ready, record=_coming_from(ready.record, stored[0].provenance))
         ready.save(tx)
         self.facts.relate(tx, ready.record, compared)
         _replace(tx, ready.record, supersedes)
@@ -325,6 +328,10 @@ class Ingest:
         if again or not direct:
             raise RefusedError("deleted", f"this {record.spec.kind} {found}; restore it, or let the user say it again")
         return f"said again by the {source}: it {found}"
+
+    def _is_kept(self, stored: Any, changed: Any, source: str) -> bool:
+        """Whether a change leaves the provenance of a memory: a trusted source changed something else than its text."""
+        return isinstance(stored, Memory) and stored.content == changed.content and source in self._trusted
 
     def _lift(self, tx: Transaction, incoming: _Incoming, record: Record) -> None:
         """Let a value return that may; whether it may was decided before the transaction."""
@@ -415,6 +422,11 @@ class Ingest:
             incoming = next(arg for arg in args if isinstance(arg, _Incoming))
             return Written(str(incoming.record.key), Status.REFUSED, incoming.masked, None, refused.reason)
         return written
+
+
+def _coming_from(memory: Any, source: str | None) -> Any:
+    """The memory with this provenance."""
+    return memory.trusted({**memory.values(), "provenance": source})
 
 
 def _prepared_key(record: Record) -> tuple[str, str, str]:

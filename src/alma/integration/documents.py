@@ -294,6 +294,7 @@ class Documents:
             project_id=self._alma.project_id,
             source_agent=self._by.agent,
             source_tool=self._framework,
+            provenance="agent",
             memory_type=self._memory_type,
             title=plain(document.title)[:LONGEST_NAME],
             content=plain("\n".join(document.texts)) or plain(where),

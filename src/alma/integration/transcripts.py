@@ -43,6 +43,7 @@ OPAQUE_KEYS = frozenset((
 
 ITEM, AS_TEXT = "item", "json"
 _UNTRUSTED_CHARACTERS = 2_000
+_PEOPLE = ("user", "human")
 _LONGEST_ID = 1_000
 _EVERYWHERE = Scope.everywhere()
 _OLDEST_FIRST, _LATEST_FIRST = (Order("id"),), (Order("id", "desc"),)
@@ -218,6 +219,7 @@ class Transcript:
             session_id=self.session_id,
             source_agent=self._by.agent,
             source_tool=self._framework,
+            provenance=_provenance(item),
             external_id=item.external_id,
             memory_type=CONVERSATION if item.said and text else "interaction",
             title=item.speaker[:LONGEST_NAME],
@@ -234,6 +236,12 @@ class Transcript:
         text = text[:_UNTRUSTED_CHARACTERS]
         doubt = Memory(project_id=self._alma.project_id, content=text)
         return "" if self._ingest.injection_reason(doubt, "tool") else text
+
+
+def _provenance(item: Item) -> str:
+    if not item.trusted:
+        return "tool"
+    return "user" if item.speaker in _PEOPLE else "agent"
 
 
 def session_key(framework: str, project_id: str, names: Iterable[str]) -> str:

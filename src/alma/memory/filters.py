@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from annotated_types import Interval
 
@@ -16,6 +16,7 @@ from alma.model.common import checked_whole
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution
 from alma.model.memory import Layer, Memory, importance_of
+from alma.model.provenance import Trust, of_trust
 from alma.model.query import And, At, Compare, Has, In, Missing, Or, Order, Predicate
 from alma.model.scope import Scope, checked_scope, public
 from alma.model.workspace import Session, SessionMemory
@@ -33,8 +34,9 @@ class MemoryFilter:
     All `tags` must be present, of `any_tags` one. `layers` means one of them; a memory without layers belongs to the
     project layer. `content` maps keys or paths of `content_json`, as a tuple or with dots, to values: a list matches if
     it contains the value, a dict or list matches if all its parts do, a dict also matches a member of a list. Time
-    ranges are half open: from `since` up to, but not including, `until`. Archived, deleted and expired memories are
-    left out unless included.
+    ranges are half open: from `since` up to, but not including, `until`. `trust` is that of the source: trusted,
+    untrusted, or unknown for memories of early versions. Archived, deleted and expired memories are left out unless
+    included.
     """
 
     types: Sequence[str] = ()
@@ -52,6 +54,7 @@ class MemoryFilter:
     created_until: datetime | None = None
     min_importance: Annotated[float, Interval(ge=0, le=1)] | None = None
     min_priority: Annotated[int, Interval(ge=1, le=10)] | None = None
+    trust: Trust | None = None
     content: Mapping[Path, Any] = field(default_factory=dict)
     private: bool | None = None
     include_archived: bool = False
@@ -67,6 +70,8 @@ class MemoryFilter:
         for name in ("include_archived", "include_deleted", "include_expired"):
             if not isinstance(getattr(self, name), bool):
                 raise ValidationError("filter", name, getattr(self, name), "must be True or False")
+        if self.trust not in (None, *get_args(Trust)):
+            raise ValidationError("filter", "trust", self.trust, f"must be among {', '.join(get_args(Trust))}")
         if not isinstance(self.content, Mapping):
             raise ValidationError("filter", "content", self.content, "must be a dict of paths and values")
 
@@ -100,6 +105,8 @@ class MemoryFilter:
             yield Or(*(Has("tags", tag) for tag in self.any_tags))
         if self.layers:
             yield in_layers(self.layers)
+        if self.trust is not None:
+            yield of_trust(Memory, self.trust)
         for path, value in self.content.items():
             yield from _contains(_keys(path), value)
 

@@ -108,6 +108,7 @@ class Memory(Record):
     layer_temporal: bool = False
     source_agent: Name | None = None
     source_tool: Label | None = None
+    provenance: Name | None = None
     external_id: Label | None = None
     is_private: bool = False
     is_archived: bool = False

@@ -18,6 +18,7 @@ from alma.model.governance import ApiKey, ArchiveCause, ArchivedRecord
 from alma.model.kinds import kind_named
 from alma.model.learning import DomainKnowledge, Heuristic
 from alma.model.memory import Layer, Memory
+from alma.model.provenance import Trust, of_trust
 from alma.model.query import And, At, Compare, Cursor, Has, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -81,7 +82,12 @@ class Browse(InProject):
     layer: Layer | None = None
     tag: Name | None = None
     type: Name | None = Field(None, description="The memory type, task type, domain or category.")
-    source: Name | None = Field(None, description="Where a fact or preference comes from, or the tool of a memory.")
+    source: Name | None = Field(
+        None, description="Where it comes from: the source of a fact, preference or memory, or the tool of a memory."
+    )
+    trust: Trust | None = Field(
+        None, description="Of its source: trusted (user, agent, system), untrusted, or unknown for what has no source."
+    )
     success: bool | None = Field(None, description="Only outcomes that succeeded, or failed.")
     pinned: bool | None = Field(None, description="true for pinned memories only.")
     min_confidence: Share | None = None
@@ -165,18 +171,26 @@ def _named(place: Place, request: Browse) -> Iterable[Predicate]:
         "user_id": request.user_id,
         "session_id": request.session_id,
         _TYPE_FIELDS.get(place.cls.spec.kind, "type"): request.type,
-        "source_tool" if place.cls is Memory else "source": request.source,
         "success": request.success,
     }
     for name, value in fields.items():
         if value is not None:
             yield Compare(name, "eq", value) if name in place.cls.spec.by_name else In(place.cls.spec.key, ())
+    if request.source is not None:
+        yield _of_source(place.cls, request.source)
+    if request.trust is not None:
+        yield of_trust(place.cls, request.trust)
     if request.tag is not None:
         yield Has("tags", request.tag) if place.cls is Memory else In(place.cls.spec.key, ())
     if request.layer is not None:
         yield in_layers([request.layer]) if place.cls is Memory else In(place.cls.spec.key, ())
     if request.pinned:
         yield pinned_only(place.cls)
+
+
+def _of_source(cls: type[Record], source: str) -> Predicate:
+    names = [name for name in ("provenance", "source_tool", "source") if name in cls.spec.by_name]
+    return Or(*(Compare(name, "eq", source) for name in names))
 
 
 def pinned_only(cls: type[Record]) -> Predicate:
@@ -298,7 +312,14 @@ def list_facets(caller: Caller, request: Facets) -> FacetValues:
 
 
 _FACETS: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "memory": (("agents", "source_agent"), ("users", "user_id"), ("types", "memory_type"), ("tags", "tags")),
+    "memory": (
+        ("agents", "source_agent"),
+        ("users", "user_id"),
+        ("types", "memory_type"),
+        ("tags", "tags"),
+        ("sources", "provenance"),
+        ("sources", "source_tool"),
+    ),
     "heuristic": (("agents", "agent"),),
     "outcome": (("agents", "agent"), ("types", "task_type")),
     "domain_knowledge": (("agents", "agent"), ("domains", "domain"), ("sources", "source")),

@@ -12,6 +12,7 @@ from alma.clock import now
 from alma.learning.policy import PINNED
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
+from alma.model.provenance import Trust, provenance_of, trust_in
 from alma.model.record import Record
 from alma.operations.base import Output
 from alma.operations.places import CREATED
@@ -33,7 +34,9 @@ class Row(Output):
     session_id: str | None = None
     type: str | None = Field(None, description="The memory type, task type, domain or category.")
     tags: Sequence[str] = ()
-    source: str | None = None
+    source: str | None = Field(None, description="The source of a fact or preference, or the tool of a memory.")
+    provenance: str | None = Field(None, description="Where the text comes from: user, agent, tool, web, import …")
+    trust: Trust = Field("unknown", description="Of the provenance: trusted, untrusted, or unknown.")
     confidence: float | None = None
     importance: float | None = None
     tried: int | None = None
@@ -57,6 +60,8 @@ def row_of(record: Record, longest: int = LONGEST_ROW_TEXT) -> Row:
         user_id=getattr(record, "user_id", None),
         project_id=getattr(record, "project_id", None),
         pinned=_has_pin(record),
+        provenance=provenance_of(record),
+        trust=trust_in(provenance_of(record)),
         created_at=getattr(record, CREATED[type(record)], None) if type(record) in CREATED else None,
         **{"agent": getattr(record, "agent", None), **fields},
     )

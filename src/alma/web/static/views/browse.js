@@ -7,13 +7,14 @@ import { attempt, Badge, Button, Card, Check, Confidence, Empty, Field, fromLoca
 import { forget, pin, reject, restore } from "../actions.js";
 
 const KINDS = ["memory", "heuristic", "outcome", "domain_knowledge", "anti_pattern", "user_preference"];
-const FILTERS = ["agent", "user", "tag", "type", "layer", "source", "session", "state", "success", "pinned", "min", "max", "since", "until"];
-const OF_KIND = ["type", "state", "tag", "layer", "success", "source", "session", "user", "min", "max"];
+const FILTERS = ["agent", "user", "tag", "type", "layer", "source", "trust", "session", "state", "success", "pinned", "min", "max", "since", "until"];
+const OF_KIND = ["type", "state", "tag", "layer", "success", "source", "trust", "session", "user", "min", "max"];
+const SOURCED = ["memory", "domain_knowledge", "user_preference"];
 const ARCHIVED = ["forgotten", "merged", "quarantined", "rejected"];
 
 export function givenOf(params, projectId, asOf) {
   return {
-    project_id: projectId, kind: params.kind || "memory", agent: params.agent, user_id: params.user, tag: params.tag, type: params.type, layer: params.layer, source: params.source, session_id: params.session,
+    project_id: projectId, kind: params.kind || "memory", agent: params.agent, user_id: params.user, tag: params.tag, type: params.type, layer: params.layer, source: params.source, trust: params.trust, session_id: params.session,
     state: params.state, success: params.success ? params.success === "yes" : undefined, pinned: params.pinned === "yes" || undefined, min_confidence: params.min ? Number(params.min) : undefined, max_confidence: params.max ? Number(params.max) : undefined,
     // What was recorded at a moment was created before it, and an index finds that.
     since: params.since, until: [params.until, asOf].filter(Boolean).sort()[0], words: params.words, as_of: asOf,
@@ -57,7 +58,7 @@ function Filters({ params, change, facets, kind }) {
     ${kind !== "heuristic" && kind !== "anti_pattern" && text("type", s.browse.type, kind === "memory" || kind === "outcome" ? facets.types : facets.domains)}
     ${kind === "memory" && text("tag", s.browse.tag, facets.tags)}${kind === "memory" && text("session", s.browse.session, Object.keys(facets.sessions))}
     ${kind === "memory" && html`<${Field} label=${s.browse.layer}><${Select} name="layer" value=${params.layer || ""} onValue=${(value) => change({ layer: value })} options=${[["", s.any], ...Object.entries(s.browse.layers)]} /><//>`}
-    ${["memory", "domain_knowledge", "user_preference"].includes(kind) && text("source", s.browse.source, facets.sources)}
+    ${SOURCED.includes(kind) && html`${text("source", s.browse.source, facets.sources)}<${Field} label=${s.browse.trust}><${Select} name="trust" value=${params.trust || ""} onValue=${(value) => change({ trust: value })} options=${[["", s.any], ...Object.entries(s.trust)]} /><//>`}
     ${kind === "outcome" && html`<${Field} label=${s.browse.success}><${Select} name="success" value=${params.success || ""} onValue=${(value) => change({ success: value })} options=${[["", s.any], ["yes", s.browse.succeeded], ["no", s.browse.failed]]} /><//>`}
     <${Field} label=${s.browse.state}><${Select} name="state" value=${params.state || "active"} onValue=${(value) => change({ state: value === "active" ? "" : value })} options=${states.map((name) => [name, s.states[name]])} /><//>
     ${kind !== "outcome" && kind !== "anti_pattern" && html`${share("min", kind === "memory" ? s.browse.minImportance : s.browse.minConfidence)}${share("max", s.browse.maxConfidence)}`}
@@ -78,7 +79,7 @@ function Rows({ rows, kind, chosen, setChosen, canWrite, asOf }) {
       <th>${s.browse.columns.text}</th><th class="hide-narrow">${s.browse.columns.agent}</th>${kind !== "heuristic" && html`<th class="hide-narrow">${s.browse.columns.type}</th>`}${sure && html`<th class="narrow hide-narrow">${kind === "memory" ? s.browse.columns.importance : s.browse.columns.confidence}</th>`}<th class="narrow">${s.browse.columns.created}</th></tr></thead>
     <tbody>${rows.map((row) => html`<tr key=${row.id} class=${chosen.has(row.id) ? "chosen" : ""}>${marks && html`<td class="narrow"><input type="checkbox" aria-label=${s.browse.choose(text(row).slice(0, 80))} checked=${chosen.has(row.id)} onChange=${(event) => toggle(row.id, event.target.checked)} /></td>`}
       <td><a class="clamp" href=${memoryHref(row)}><${Text}>${text(row)}<//></a>${row.title && row.title !== text(row) && html`<div class="small quiet clamp"><${Text}>${row.title}<//></div>`}
-        <div class="item-meta">${row.pinned && html`<${Badge} tone="accent">${s.work.pinned}<//>`}${row.state !== "active" && html`<${Badge} tone="warn">${s.states[row.state] || row.state}<//>`}${row.success !== undefined && html`<${Badge} tone=${row.success ? "good" : "bad"}>${row.success ? s.events.succeeded : s.events.failed}<//>`}${row.tags.filter((tag) => tag !== "pinned").map((tag) => html`<${Badge} key=${tag}>${tag}<//>`)}</div></td>
+        <div class="item-meta">${row.pinned && html`<${Badge} tone="accent">${s.work.pinned}<//>`}${row.state !== "active" && html`<${Badge} tone="warn">${s.states[row.state] || row.state}<//>`}${row.trust === "untrusted" && html`<${Badge} tone="warn">${s.trust.untrusted}<//>`}${row.success !== undefined && html`<${Badge} tone=${row.success ? "good" : "bad"}>${row.success ? s.events.succeeded : s.events.failed}<//>`}${row.tags.filter((tag) => tag !== "pinned").map((tag) => html`<${Badge} key=${tag}>${tag}<//>`)}</div></td>
       <td class="hide-narrow word">${row.agent || row.user_id}</td>${kind !== "heuristic" && html`<td class="hide-narrow word"><${Text}>${row.type || ""}<//></td>`}${sure && html`<td class="narrow hide-narrow"><${Confidence} value=${row.confidence ?? row.importance} /></td>`}<td class="narrow"><${Time} at=${row.created_at} /></td></tr>`)}</tbody></table></div>`;
 }
 

@@ -181,6 +181,17 @@ def test_somebody_says_that_it_does_not_replace_it_and_this_is_remembered(alma: 
     assert "superseded" not in alma.retrieve(ASKED, "ops").to_prompt()
 
 
+def test_that_two_facts_are_distinct_can_be_taken_back(alma: ALMA) -> None:
+    old, new = fact(alma, CENTRAL), fact(alma, WEST)
+    (before,) = alma.storage.find(FactRelationship, Scope.everywhere())
+    perform(alma, "distinguish_memories", memory_id=old.id, other_id=new.id)
+    done = perform(alma, "distinguish_memories", memory_id=new.id, other_id=old.id, distinct=False)
+    assert list(done.related) == ["supersedes"]
+    assert alma.storage.find(FactRelationship, Scope.everywhere()) == [before]
+    again = perform(alma, "distinguish_memories", memory_id=new.id, other_id=old.id, distinct=False)
+    assert not again.related
+
+
 def test_facts_of_other_agents_and_projects_are_not_compared(alma: ALMA, judge: LabelledJudge) -> None:
     fact(alma, CENTRAL)
     alma.add_domain_knowledge("web", "infrastructure", WEST)

@@ -25,6 +25,7 @@ from alma.model.scope import Scope
 from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import EDGES, Edge
 from alma.storage.base import StorageBackend, Transaction
+from alma.storage.document import from_document, to_document
 
 FACTS: tuple[type[Record], ...] = (DomainKnowledge, UserPreference, Memory)
 """The kinds that state facts, which can be restated, superseded or contradicted."""
@@ -33,6 +34,8 @@ JUDGED = (Relation.SUPERSEDES, Relation.CONTRADICTS, Relation.BUILDS_ON)
 """The relations that the judge can find between two facts."""
 
 _EVERYWHERE = Scope.everywhere()
+# What two facts were to each other before they were marked as distinct, in the metadata of that relationship.
+_REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ class FactRelations:
         The judge does not relate them again.
         """
 
-        def apart(tx: Transaction) -> list[str]:
+        def distinguish(tx: Transaction) -> list[str]:
             one, other = (_required(tx, cls, each, scope, where) for each in (one_id, other_id))
             removed = [
                 edge
@@ -98,12 +101,38 @@ class FactRelations:
             ]
             removed = [edge for edge in removed if edge.relationship_type in JUDGED]
             tx.delete(EDGES[cls], [edge.id for edge in removed], _EVERYWHERE)
-            save_edge(tx, one, other, Relation.DISTINCT_FROM)
+            apart = save_edge(tx, one, other, Relation.DISTINCT_FROM)
+            if apart is not None and removed:
+                tx.save(apart.replace(metadata={**apart.metadata, _REMOVED: list(map(to_document, removed))}))
             return sorted({edge.relationship_type for edge in removed})
 
         if one_id == other_id:
             raise ValidationError("distinguish", "other_id", other_id, "must be another fact than the first one")
-        return self._storage.write(apart, by)
+        return self._storage.write(distinguish, by)
+
+    def unmark_distinct(
+        self,
+        cls: type[Record],
+        one_id: str,
+        other_id: str,
+        scope: Scope,
+        *,
+        where: Predicate = EVERYTHING,
+        by: Attribution = ANONYMOUS,
+    ) -> list[str]:
+        """Take back that two facts are distinct: the relations that this removed are there again; returns them."""
+
+        def undo(tx: Transaction) -> list[str]:
+            one, other = (_required(tx, cls, each, scope, where) for each in (one_id, other_id))
+            apart = _known(tx, cls, stored_ends(Relation.DISTINCT_FROM, str(one.key), str(other.key)))
+            if apart is None:
+                return []
+            tx.delete(EDGES[cls], [apart.id], _EVERYWHERE)
+            removed = [from_document(EDGES[cls], each) for each in apart.metadata.get(_REMOVED, ())]
+            tx.save(*removed)
+            return sorted({edge.relationship_type for edge in removed})
+
+        return self._storage.write(undo, by)
 
 
 def edges_of(reader: StorageBackend | Transaction, cls: type[Record], ids: Collection[str]) -> list[Edge]:

@@ -91,10 +91,12 @@ def memory_relations(caller: Caller, request: OfFact) -> RelationsTold:
 
 class Distinguish(OfFact):
     other_id: Name = Field(description="The other fact, or the former id of one that was merged into the first.")
+    distinct: bool = Field(True, description="false takes it back: what was removed relates them again.")
 
 
 class Distinguished(Output):
     removed: Sequence[str] = Field(description="The relations that were removed.")
+    related: Sequence[str] = Field((), description="The removed relations that are there again.")
     restored: Sequence[str] = Field((), description="The merged facts that are separate memories again.")
 
 
@@ -107,6 +109,11 @@ def distinguish_memories(caller: Caller, request: Distinguish) -> Distinguished:
     """
     place, _ = find_fact(caller, request, request.memory_id)
     by = caller.by(user_id=request.user_id)
+    if not request.distinct:
+        related = caller.store.facts.unmark_distinct(
+            place.cls, request.memory_id, request.other_id, place.scope, where=place.where, by=by
+        )
+        return Distinguished(removed=[], related=related)
     done = caller.store.distinguish(
         place.cls, request.memory_id, request.other_id, place.scope, by=by, where=place.where
     )

@@ -39,9 +39,6 @@ export const demote = ({ project_id, kind, ids }) =>
 /** Use a demoted memory again; what was measured before no longer counts. */
 export const reinstate = (given) => attempt(() => call("reinstate_memories", given), s.lessons.reinstated);
 
-/** State that two memories are distinct. Relations between general memories can be put back, those of facts cannot. */
-export function keepBoth(given, kind, category) {
-  const ends = { project_id: given.project_id, from_id: given.memory_id, to_id: given.other_id };
-  const back = category === "contradiction" ? undoing("relate_memories", { ...ends, relation: "contradicts" }) : undoing("unrelate_memories", { ...ends, relation: "distinct_from" });
-  return attempt(() => call("distinguish_memories", given), s.review.kept, kind === "memory" ? back : undefined);
-}
+/** State that two memories are distinct. */
+export const keepBoth = (given) =>
+  attempt(() => call("distinguish_memories", given), s.review.kept, () => undoing("distinguish_memories", { ...given, distinct: false })());

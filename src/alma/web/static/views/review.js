@@ -45,7 +45,7 @@ function decisionsOf(item, projectId, can) {
     else add("d", s.lessons.demote, can("demote_harmful"), () => demote(lesson));
   }
   if (other) {
-    add("a", s.review.keepBoth, can("distinguish_memories"), () => keepBoth({ project_id: projectId, memory_id: row.id, other_id: other.id, user_id: given.user_id }, row.kind, category));
+    add("a", s.review.keepBoth, can("distinguish_memories"), () => keepBoth({ project_id: projectId, memory_id: row.id, other_id: other.id, user_id: given.user_id }));
     add("m", s.review.merge, can("merge_records") && row.kind !== "outcome", () => merge({ project_id: projectId, kind: row.kind, keep_id: row.id, merge_ids: [other.id], user_id: given.user_id }));
   }
   add("e", s.review.edit, can("correct_record"));

@@ -69,6 +69,29 @@ def test_pages_have_every_memory_once_in_the_order_of_time(month: ALMA) -> None:
         )
 
 
+def test_a_filter_that_matches_few_is_searched_piece_by_piece(memory: ALMA) -> None:
+    start = now() - timedelta(days=4)
+    times = [start + timedelta(minutes=number) for number in range(4_000)]
+    memory.storage.save_many(
+        Memory(project_id="shop", content=f"note {i}", is_archived=i % 1_500 == 9, created_at=at, updated_at=at)
+        for i, at in enumerate(times)
+    )
+    found: list[str] = []
+    reached: list[str] = []
+    cursor = None
+    while True:
+        page = do(memory, "browse_memories", state="archived", read_most=1_000, cursor=cursor)
+        found += [row["text"] for row in page["rows"]]
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            break
+        reached.append(page["searched_until"])
+    assert found == ["note 3009", "note 1509", "note 9"]
+    assert 2 <= len(reached) <= 8
+    assert reached == sorted(reached, reverse=True)
+    assert "searched_until" not in page
+
+
 def test_memories_are_filtered_by_the_trust_in_their_source(memory: ALMA) -> None:
     fetched, said = remember(memory, "The form has two steps.", source="web"), remember(memory, "Use a carrier.")
     early = memory.storage.save(Memory(project_id="shop", content="Stored before sources were kept."))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, Field, StringConstraints
@@ -27,6 +27,7 @@ from alma.operations.access import Caller, Right
 from alma.operations.base import ASKING_USER, InProject, Input, Name, Operation, Output, Share, Text, operation
 from alma.operations.places import MemoryKind, Place, place_of, places, required
 from alma.operations.rows import Row, row_of, text_field
+from alma.operations.stretches import stretch_before
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 State = Literal["active", "archived", "deleted", "expired", "forgotten", "merged", "quarantined", "rejected"]
@@ -98,6 +99,13 @@ class Browse(InProject):
     words: Text | None = Field(None, description="Only what shares words with this text, best match first.")
     as_of: AwareDatetime | None = Field(None, description="As it was recorded at this time.")
     limit: int = Field(50, ge=1, le=200)
+    read_most: int | None = Field(
+        None,
+        ge=1_000,
+        le=1_000_000,
+        description="Read no more than about this many records for a page, which may then be short: searched_until "
+        "says how far, and next_cursor goes on. Default: until the page is full.",
+    )
     cursor: Annotated[str, StringConstraints(max_length=1_000)] | None = Field(
         None, description="next_cursor of the previous page."
     )
@@ -106,6 +114,9 @@ class Browse(InProject):
 class BrowsePage(Output):
     rows: Sequence[Row]
     next_cursor: str | None = None
+    searched_until: datetime | None = Field(
+        None, description="With read_most: older records than this were not searched yet."
+    )
 
 
 @operation("memories", Right.READ, example={"kind": "heuristic", "agent": "helena", "limit": 20})
@@ -123,16 +134,34 @@ def browse_memories(caller: Caller, request: Browse) -> BrowsePage:
         return BrowsePage(rows=[row_of(hit.record) for hit in hits])
     order = (Order(place.created, "desc"),)
     after = _after(place.created, request.cursor)
+    start = None if request.read_most is None else _start(caller, place, request, after)
+    if start is not None:
+        where = And(where, Compare(place.created, "ge", start))
     found = storage.find(place.cls, place.scope, where, order, request.limit + 1, after, request.as_of)
-    return _page(found, request.limit, place.created)
+    rows = [row_of(record) for record in found[: request.limit]]
+    if len(found) > request.limit:
+        return BrowsePage(rows=rows, next_cursor=_cursor(found[request.limit - 1], place.created))
+    if start is None:
+        return BrowsePage(rows=rows)
+    # The cursor of what is older than the stretch: records with the time before its start, which the store rounds to
+    # microseconds, follow this key.
+    older = start - timedelta(microseconds=1)
+    return BrowsePage(rows=rows, next_cursor=f"{older.isoformat()} !", searched_until=start)
 
 
-def _page(found: Sequence[Record], limit: int, created: str) -> BrowsePage:
-    page = found[:limit]
-    more = len(found) > limit
-    return BrowsePage(
-        rows=[row_of(record) for record in page], next_cursor=_cursor(page[-1], created) if more else None
-    )
+def _start(caller: Caller, place: Place, request: Browse, after: Cursor | None) -> datetime | None:
+    """The start of the stretch of time that a page with `read_most` searches; None if that reaches to the end."""
+    ends = [each for each in (request.until, request.as_of) if each is not None]
+    if after is not None:
+        if after.values[0] is None:
+            return None
+        ends.append(after.values[0])
+    storage, end = caller.store.storage, min(ends, default=None)
+    start = stretch_before(storage, place, end, request.read_most or 0)
+    if start is None or (request.since is not None and start <= request.since):
+        return None
+    older = Compare(place.created, "lt", start)
+    return start if storage.values(place.cls, (place.created,), place.scope, older, limit=1) else None
 
 
 def _cursor(record: Any, created: str) -> str:

@@ -226,6 +226,7 @@ export const s = {
     pinnedDone: (n) => `${count(n, "memory was", "memories were")} pinned.`,
     unpinnedDone: (n) => `${count(n, "memory is", "memories are")} no longer pinned.`,
     shown: (n) => `${n} shown`,
+    searching: (moment) => `searched back to ${moment} …`,
     columns: { text: "Memory", agent: "Agent", type: "Type", confidence: "Confidence", importance: "Importance", created: "Created" },
     layers: { session: "session", project: "project", global: "global", temporal: "temporal" },
   },

@@ -2,7 +2,7 @@
 import { html, useEffect, useState } from "../html.js";
 import { call } from "../api.js";
 import { memoryHref, reloadAll, useCall } from "../state.js";
-import { s } from "../strings.js";
+import { s, when } from "../strings.js";
 import { attempt, Badge, Button, Card, Check, Confidence, Empty, Field, fromLocal, Input, Page, Result, Select, Tabs, Text, Time, toLocal } from "../ui.js";
 import { forget, pin, reject, restore } from "../actions.js";
 
@@ -10,6 +10,9 @@ const KINDS = ["memory", "heuristic", "outcome", "domain_knowledge", "anti_patte
 const FILTERS = ["agent", "user", "tag", "type", "layer", "source", "trust", "session", "state", "success", "pinned", "min", "max", "since", "until"];
 const OF_KIND = ["type", "state", "tag", "layer", "success", "source", "trust", "session", "user", "min", "max"];
 const SOURCED = ["memory", "domain_knowledge", "user_preference"];
+const PAGE = 50;
+// So many that a page is answered within a fraction of a second.
+const READ_MOST = 50_000;
 const ARCHIVED = ["forgotten", "merged", "quarantined", "rejected"];
 
 export function givenOf(params, projectId, asOf) {
@@ -18,6 +21,7 @@ export function givenOf(params, projectId, asOf) {
     state: params.state, success: params.success ? params.success === "yes" : undefined, pinned: params.pinned === "yes" || undefined, min_confidence: params.min ? Number(params.min) : undefined, max_confidence: params.max ? Number(params.max) : undefined,
     // What was recorded at a moment was created before it, and an index finds that.
     since: params.since, until: [params.until, asOf].filter(Boolean).sort()[0], words: params.words, as_of: asOf,
+    read_most: FILTERS.some((name) => params[name]) ? READ_MOST : undefined,
   };
 }
 
@@ -26,16 +30,9 @@ export default function Browse({ projectId, asOf, address, facets, can }) {
   const kind = params.kind || "memory";
   const given = givenOf(params, projectId, asOf);
   const first = useCall("browse_memories", given);
-  const [more, setMore] = useState({ rows: [] });
   const [chosen, setChosen] = useState(new Set());
-  useEffect(() => (setMore({ rows: [] }), setChosen(new Set())), [first.data]);
-  const rows = [...(first.data?.rows || []), ...more.rows];
-  const next = more.rows.length || more.cursor !== undefined ? more.cursor : first.data?.next_cursor;
-  const loadMore = async () => {
-    setMore((now) => ({ ...now, busy: true }));
-    const page = await attempt(() => call("browse_memories", { ...given, cursor: next }));
-    setMore((now) => (page ? { rows: [...now.rows, ...page.rows], cursor: page.next_cursor || "" } : { ...now, busy: false }));
-  };
+  useEffect(() => setChosen(new Set()), [first.data]);
+  const { rows, next, searched, busy, loadMore } = useMore(first, given);
   const active = FILTERS.filter((name) => params[name]);
   const clear = () => change(Object.fromEntries(FILTERS.map((name) => [name, ""])));
   return html`<${Page} title=${s.views.browse} lead=${s.browse.lead}>
@@ -43,10 +40,26 @@ export default function Browse({ projectId, asOf, address, facets, can }) {
     <${Card} className="stack tight"><${Field} label=${s.browse.search} wide><${Input} type="search" name="words" value=${params.words || ""} onValue=${(value) => change({ words: value })} /><//>
       <details open=${active.length > 0}><summary>${s.browse.filters}${active.length > 0 && html` <${Badge} tone="accent">${active.length}<//>`}</summary><${Filters} params=${params} change=${change} facets=${facets} kind=${kind} />
         ${active.length > 0 && html`<p><${Button} small onClick=${clear}>${s.browse.clear}<//></p>`}</details><//>
-    <${Card}><${Result} of=${first} empty=${[(data) => !data.rows.length, html`<${Empty} title=${s.browse.nothing}>${s.browse.nothingWhy}<//>`]} lines=${10}>${() => html`
+    <${Card}><${Result} of=${first} empty=${[() => !rows.length && !searched, html`<${Empty} title=${s.browse.nothing}>${s.browse.nothingWhy}<//>`]} lines=${10}>${() => html`
       <${Rows} rows=${rows} kind=${kind} chosen=${chosen} setChosen=${setChosen} canWrite=${can("forget_records")} asOf=${asOf} />
-      <div class="spread small quiet"><span>${s.browse.shown(rows.length)}</span>${next && html`<${Button} onClick=${loadMore} busy=${more.busy}>${s.more}<//>`}</div>`}<//><//>
+      <div class="spread small quiet"><span role="status">${s.browse.shown(rows.length)}${searched && `, ${s.browse.searching(when(searched))}`}</span>${next && !searched && html`<${Button} onClick=${loadMore} busy=${busy}>${s.more}<//>`}</div>`}<//><//>
     ${chosen.size > 0 && html`<${Bulk} rows=${rows.filter((row) => chosen.has(row.id))} kind=${kind} state=${params.state} projectId=${projectId} can=${can} clear=${() => setChosen(new Set())} />`}<//>`;
+}
+
+/** The rows of all pages so far. A filter that matches few rows is searched piece by piece until a page is full. */
+function useMore(first, given) {
+  const [more, setMore] = useState({ rows: [], wanted: PAGE });
+  const page = more.of === first.data ? more : { of: first.data, rows: first.data?.rows || [], cursor: first.data?.next_cursor, searched: first.data?.searched_until, wanted: PAGE };
+  const goOn = page.searched && page.cursor && page.rows.length < page.wanted;
+  const load = async (wanted) => {
+    setMore({ ...page, wanted, busy: true });
+    const found = await attempt(() => call("browse_memories", { ...given, cursor: page.cursor }));
+    setMore((now) => (now.of !== page.of ? now : found ? { of: page.of, wanted, rows: [...page.rows, ...found.rows], cursor: found.next_cursor, searched: found.searched_until } : { ...page, wanted: 0 }));
+  };
+  useEffect(() => {
+    if (goOn && !page.busy) load(page.wanted);
+  }, [page.cursor, goOn, page.busy]);
+  return { rows: page.rows, next: page.cursor, searched: goOn ? page.searched : undefined, busy: page.busy, loadMore: () => load(page.rows.length + PAGE) };
 }
 
 function Filters({ params, change, facets, kind }) {

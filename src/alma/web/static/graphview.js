@@ -4,6 +4,7 @@ import { html, useEffect, useRef } from "./html.js";
 const COLORS = { memory: "--c1", heuristic: "--c2", outcome: "--c6", domain_knowledge: "--c4", anti_pattern: "--c5", user_preference: "--c3", entity: "--ink", pattern: "--warn" };
 const LENGTH = 90;
 const CELL = 220;
+const FEW = 12;
 
 /** A number from 0 to 1 that is always the same for a text. */
 function chance(text, salt) {
@@ -18,6 +19,7 @@ export class Layout {
     this.nodes = new Map();
     this.edges = [];
     this.heat = 0;
+    this.shift = 0;
   }
 
   /** Show these nodes and edges; known nodes stay where they are. */
@@ -45,7 +47,7 @@ export class Layout {
     this.edges = edges.map((edge) => ({ ...edge, from: this.nodes.get(edge.source), to: this.nodes.get(edge.target) })).filter((edge) => edge.from && edge.to);
     for (const node of this.nodes.values()) node.degree = 0;
     for (const edge of this.edges) edge.from.degree++, edge.to.degree++;
-    if (added) this.heat = 1;
+    if (added) this.heat = 1, this.shift = 0;
   }
 
   /** One step towards rest; whether anything still moves. */
@@ -53,11 +55,16 @@ export class Layout {
     if (this.heat < 0.02) return false;
     const all = [...this.nodes.values()];
     const grid = new Map();
+    // The cells lie elsewhere at every step, so that nodes do not gather along their borders.
+    this.shift = (this.shift + 0.382 * CELL) % CELL;
     for (const node of all) {
-      const cell = `${Math.floor(node.x / CELL)},${Math.floor(node.y / CELL)}`;
-      if (!grid.has(cell)) grid.set(cell, []);
-      grid.get(cell).push(node);
+      const place = cellAt(...this.cellOf(node));
+      let cell = grid.get(place);
+      if (!cell) grid.set(place, (cell = { some: [], x: 0, y: 0 }));
+      cell.some.push(node);
+      cell.x += node.x, cell.y += node.y;
     }
+    for (const cell of grid.values()) cell.x /= cell.some.length, cell.y /= cell.some.length;
     for (const node of all) this.repel(node, grid);
     for (const edge of this.edges) {
       const [dx, dy] = [edge.to.x - edge.from.x, edge.to.y - edge.from.y];
@@ -76,24 +83,38 @@ export class Layout {
     return true;
   }
 
+  cellOf(node) {
+    return [Math.floor((node.x + this.shift) / CELL), Math.floor((node.y + this.shift) / CELL)];
+  }
+
   repel(node, grid) {
-    const [column, row] = [Math.floor(node.x / CELL), Math.floor(node.y / CELL)];
+    const [column, row] = this.cellOf(node);
     for (let i = -1; i <= 1; i++)
       for (let j = -1; j <= 1; j++) {
-        const some = grid.get(`${column + i},${row + j}`);
-        if (!some) continue;
-        const stride = Math.max(1, Math.floor(some.length / 48));
-        for (let k = 0; k < some.length; k += stride) {
-          const other = some[k];
-          if (other === node) continue;
-          const [dx, dy] = [node.x - other.x || chance(node.key, 3) - 0.5, node.y - other.y || chance(node.key, 4) - 0.5];
-          const square = Math.max(60, dx * dx + dy * dy);
-          if (square > CELL * CELL) continue;
-          const push = (900 * stride) / square / Math.sqrt(square);
-          node.dx += dx * push, node.dy += dy * push;
+        const cell = grid.get(cellAt(column + i, row + j));
+        if (!cell) continue;
+        const { some } = cell;
+        // Many nodes in a cell beside it push like one at their middle.
+        if ((i || j) && some.length > FEW) {
+          push(node, cell, some.length);
+          continue;
         }
+        const stride = Math.max(1, Math.floor(some.length / 48));
+        for (let k = 0; k < some.length; k += stride) if (some[k] !== node) push(node, some[k], stride);
       }
   }
+}
+
+const cellAt = (column, row) => (column + 32768) * 65536 + row + 32768;
+
+/** Push a node away from a place, as that many nodes there would. */
+function push(node, from, many) {
+  const dx = node.x - from.x || chance(node.key, 3) - 0.5;
+  const dy = node.y - from.y || chance(node.key, 4) - 0.5;
+  const square = Math.max(60, dx * dx + dy * dy);
+  if (square > CELL * CELL) return;
+  const force = (900 * many) / square / Math.sqrt(square);
+  node.dx += dx * force, node.dy += dy * force;
 }
 
 /** The canvas; `chosen` is the key of the node in focus. */

@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from alma.bootstrap import Parts
     from alma.domains.schema import DomainSchema
     from alma.events.delivery import WebhookConfig
-    from alma.events.webhooks import WebhookManager
+    from alma.events.stored import StoredWebhooks, WebhookService
     from alma.graph.walks import MemoryGraph
     from alma.llm.base import LanguageModel
     from alma.maintenance.policy import MaintenancePolicy
@@ -165,16 +165,26 @@ class ALMA(GeneralMemories, Closeable):
         self.graph = graph
         self.benefit = BenefitLog(storage, withhold, withhold_of)
         self._maintenance_policy = maintenance
-        self._webhook_configs = tuple(webhooks)
-        self._webhooks: WebhookManager | None = None
+        self.configured_webhooks = tuple(webhooks)
+        self._webhooks: WebhookService | None = None
 
     @cached_property
     def maintenance(self) -> Maintenance:
         """Maintenance of the store: expiry, decay, cleanup, retention and cold storage."""
-        names = (each.name for each in self.sync.projections)
-        readers = (*names, *(each.projection for each in self._webhook_configs))
         policy = self._maintenance_policy
-        return Maintenance(self.storage, self.archive, policy, lambda: readers, self.benefit.maintain)
+        return Maintenance(self.storage, self.archive, policy, self._outbox_readers, self.benefit.maintain)
+
+    def _outbox_readers(self) -> list[str]:
+        """The names under which this process reads the outbox."""
+        webhooks = (*self.configured_webhooks, *self.stored_webhooks.configs())
+        return [*(each.name for each in self.sync.projections), *(each.projection for each in webhooks)]
+
+    @cached_property
+    def stored_webhooks(self) -> StoredWebhooks:
+        """The webhooks in the store, to which every running service delivers."""
+        from alma.events.stored import StoredWebhooks
+
+        return StoredWebhooks(self.storage)
 
     @cached_property
     def journal(self) -> Journal:
@@ -375,17 +385,15 @@ class ALMA(GeneralMemories, Closeable):
     def start_background(self) -> None:
         """Start what services run in the background, until `stop_background` or `close`.
 
-        Engines are kept up to date, expired rows removed, maintenance runs at its interval, and the webhooks of the
-        configuration receive changes.
+        Engines are kept up to date, expired rows removed, maintenance runs at its interval, and webhooks receive
+        changes.
         """
         self.sync.start()
         self.maintenance.start()
-        if self._webhooks is None and self._webhook_configs:
-            from alma.events.webhooks import WebhookManager
+        if self._webhooks is None:
+            from alma.events.stored import WebhookService
 
-            self._webhooks = WebhookManager(storage=self.storage)
-            for each in self._webhook_configs:
-                self._webhooks.add_webhook(each)
+            self._webhooks = WebhookService(self.storage, self.configured_webhooks)
         if self._expiry is None and self._expiry_interval_seconds:
             self._expiry = Expiry(self.storage, self.archive, self._expiry_interval_seconds)
             self._expiry.start()

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from alma import ALMA
 from alma.bootstrap import open_storage
 from alma.clock import now
-from alma.errors import ConfigurationError, ValidationError
+from alma.errors import ALMAError, ConfigurationError, ValidationError
 from alma.events import (
     EventEmitter,
     MemoryEvent,
@@ -32,6 +32,8 @@ from alma.events import (
 )
 from alma.model.governance import Attribution
 from alma.model.learning import Heuristic
+from alma.operations import operation_named
+from alma.operations.access import Caller
 from alma.storage.base import StorageBackend
 from alma.testing import builders as make
 from tests.extensions.conftest import on_each_database
@@ -121,6 +123,40 @@ def test_a_service_sends_changes_to_the_webhooks_of_its_configuration(
         wait_until(lambda: len(server.received) == 2)
     assert [json.loads(each.body)["memory_id"] for each in server.received] == [first.id, second.id]
     assert all(map(is_ours, server.received))
+
+
+def test_a_webhook_that_is_added_while_a_service_runs_receives_changes_until_it_is_removed(
+    server: WebhookServer, tmp_path: Path
+) -> None:
+    def do(operation: str, **given: Any) -> Any:
+        return operation_named(operation).perform(Caller(alma), given)
+
+    hook = {"url": server.url, "name": "mirror", "memory_types": ["user_preference"]}
+    place = tmp_path / "alma.db"
+    with ALMA.quickstart(place, "shop", embedding_provider="mock", webhooks=[hook]) as alma:
+        alma.start_background()
+        secret = do("add_webhook", name="deploys", url=server.url, memory_types=["memory"], events=["created"]).secret
+        for name, url, said in (
+            ("deploys", server.url, "must be unique"),
+            ("mirror", server.url, "must be unique"),
+            ("other", "http://169.254.169.254/", "link-local"),
+        ):
+            with pytest.raises(ALMAError, match=said):
+                do("add_webhook", name=name, url=url)
+        first = alma.remember("The cart was rewritten.")
+    with ALMA.quickstart(place, "shop", embedding_provider="mock", webhooks=[hook]) as alma:
+        alma.start_background()
+        wait_until(lambda: len(server.received) == 1)
+        listed = {each.name: (each.is_configured, each.host) for each in do("list_webhooks").webhooks}
+        assert listed == {"deploys": (False, "127.0.0.1"), "mirror": (True, None)}
+        with pytest.raises(ALMAError, match="take it out there"):
+            do("remove_webhook", name="mirror")
+        assert do("remove_webhook", name="deploys").removed
+        assert not do("remove_webhook", name="deploys").removed
+        alma.remember("The search was rewritten.")
+        assert alma.storage.pending("webhook.deploys") == []
+    assert [json.loads(each.body)["memory_id"] for each in server.received] == [first.id]
+    assert is_ours(server.received[0], secret)
 
 
 def test_a_description_of_a_webhook_shows_nothing_that_lets_others_send() -> None:

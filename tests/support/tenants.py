@@ -265,6 +265,8 @@ def damage(tenant: Tenant, ids: Mapping[str, str]) -> None:
     do("revoke_key", key_id=memory)
     do("create_backup")
     do("retry_webhook", name="deploys")
+    do("add_webhook", name="mallory", url="https://mallory.example/")
+    do("remove_webhook", name="deploys")
     do("forget_learned", kind="heuristic", id=ids.get("heuristic", "none"))
     do("restore_version", id=memory, number=1, reason="taken over")
     do("restore_memory", memory_id=memory)

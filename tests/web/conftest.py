@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -64,20 +64,33 @@ def demo_database(postgres: PostgresServer) -> str:
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def own_shop(
-    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[tuple[ALMA, str]]:
+def own_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store of each kind with the demonstration, for a test that changes it."""
+    if request.param == "sqlite":
+        yield str(shutil.copy(request.getfixturevalue("demo_store"), tmp_path / "alma.db"))
+        return
+    server, template = (request.getfixturevalue(name) for name in ("postgres", "demo_database"))
+    with fresh_database(server, template=template) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def empty_place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A new store of the kind that the test names."""
+    if request.param == "sqlite":
+        yield str(tmp_path / "alma.db")
+        return
+    with fresh_database(request.getfixturevalue("postgres")) as dsn:
+        yield dsn
+
+
+@pytest.fixture
+def own_shop(own_place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[ALMA, str]]:
     """A memory with the demonstration and its service on each store, for a test that changes it."""
     # Without a file, backups are written into the working directory.
     monkeypatch.chdir(tmp_path)
-    with ExitStack() as stack:
-        if request.param == "sqlite":
-            place = str(shutil.copy(request.getfixturevalue("demo_store"), tmp_path / "alma.db"))
-        else:
-            server, template = (request.getfixturevalue(name) for name in ("postgres", "demo_database"))
-            place = stack.enter_context(fresh_database(server, template=template))
-        memory = stack.enter_context(demo_memory(place))
-        yield memory, stack.enter_context(served(memory))
+    with demo_memory(own_place) as memory, served(memory) as address:
+        yield memory, address
 
 
 # Playwright runs an event loop in this thread, so that tests of other packages could not call asyncio.run.

@@ -65,23 +65,31 @@ def first_memory(page: Page) -> None:
 # ---------------------------------------------------------------------- tenants
 
 
-def test_two_tenants_see_nothing_of_each_other_in_any_view(tmp_path: Path, open_page: OpenPage) -> None:
-    with demo_memory(tmp_path / "alma.db") as memory, served(memory) as address:
-        for project, word in (("atlantis", "Zanzibar"), ("babylon", "Quagga")):
-            live_in(memory.for_project(project), word)
-        for project, word, other in (("atlantis", "Zanzibar", "Quagga"), ("babylon", "Quagga", "Zanzibar")):
-            rights = ("read", "write", "delete", "admin")
-            token = ApiKeys(memory.storage).create(project, rights, project_id=project)[1]
-            page = open_page(address, allow="40")
-            answers: list[str] = []
-            page.on("response", partial(note, answers))
-            key_in(page, address, token)
-            for view in (*VIEWS, f"browse?words={other}", "overview?project=x"):
-                show(page, view)
-                assert other not in page.locator("#content").inner_text()
-            show(page, "browse", "Browse")
-            expect(page.locator("tbody")).to_contain_text(word)
-            assert not any(other in answer for answer in answers if "words" not in answer)
+@pytest.mark.parametrize(
+    ("empty_place", "project", "other"),
+    [("sqlite", "atlantis", "babylon"), ("postgresql", "babylon", "atlantis")],
+    indirect=["empty_place"],
+)
+def test_a_tenant_sees_nothing_of_another_in_any_view(
+    empty_place: str, project: str, other: str, open_page: OpenPage
+) -> None:
+    words = {"atlantis": "Zanzibar", "babylon": "Quagga"}
+    with demo_memory(empty_place) as memory, served(memory) as address:
+        for each, word in words.items():
+            live_in(memory.for_project(each), word)
+        rights = ("read", "write", "delete", "admin")
+        token = ApiKeys(memory.storage).create(project, rights, project_id=project)[1]
+        page = open_page(address, allow="40")
+        answers: list[str] = []
+        page.on("response", partial(note, answers))
+        key_in(page, address, token)
+        foreign = words[other]
+        for view in (*VIEWS, f"browse?words={foreign}", "overview?project=x"):
+            show(page, view)
+            assert foreign not in page.locator("#content").inner_text()
+        show(page, "browse", "Browse")
+        expect(page.locator("tbody")).to_contain_text(words[project])
+        assert not any(foreign in answer for answer in answers if "words" not in answer)
 
 
 def live_in(memory: ALMA, word: str) -> None:
@@ -210,28 +218,24 @@ def test_the_first_view_transfers_little_and_asks_only_this_service(shop: str, o
 # ---------------------------------------------------------------------- recovery
 
 
-def test_a_page_says_that_the_service_is_away_and_recovers(
-    demo_store: Path, tmp_path: Path, open_page: OpenPage
-) -> None:
+def test_a_page_says_that_the_service_is_away_and_recovers(own_place: str, open_page: OpenPage) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    place = tmp_path / "alma.db"
-    place.write_bytes(demo_store.read_bytes())
     address = f"http://127.0.0.1:{port}"
-    with service_on(place, port):
+    with service_on(own_place, port):
         page = open_page(address, "#/browse", allow="ERR_CONNECTION_REFUSED")
         settled(page)
     page.get_by_role("tab", name="Heuristics").click()
     expect(page.locator(".banner.bad")).to_contain_text("does not answer")
-    with service_on(place, port):
+    with service_on(own_place, port):
         expect(page.locator(".banner.bad")).to_have_count(0, timeout=20_000)
         expect(page.locator(".toast", has_text="answers again")).to_be_visible()
         expect(page.locator("tbody tr").first).to_be_visible()
 
 
 @contextmanager
-def service_on(place: Path, port: int) -> Iterator[None]:
+def service_on(place: str, port: int) -> Iterator[None]:
     """A service on a port, in this process."""
     with demo_memory(place) as memory, served(memory, port=port):
         yield

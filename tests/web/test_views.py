@@ -382,7 +382,18 @@ def test_operations_settings_forgetting_backups_imports_and_audit(
     show(page, "operations?tab=sync", "Operations")
     settled(page)
     show(page, "operations?tab=webhooks", "Operations")
-    expect(page.get_by_text("No webhook waits in this store.")).to_be_visible()
+    expect(page.get_by_text("There is no webhook.")).to_be_visible()
+    page.get_by_label("Name").fill("deploys")
+    page.get_by_label("Address").fill("http://127.0.0.1:9/alma")
+    page.get_by_label("created").check()
+    page.get_by_role("button", name="Add a webhook").click()
+    expect(page.locator(".token")).to_have_text(re.compile("[0-9a-f]{64}"))
+    (kept,) = memory.stored_webhooks.configs()
+    assert (kept.name, kept.events) == ("deploys", ("created",))
+    page.locator("tr", has_text="deploys").get_by_role("button", name="Remove").click()
+    page.get_by_role("dialog").get_by_role("button", name="Remove").click()
+    expect(page.get_by_text("There is no webhook.")).to_be_visible()
+    assert memory.stored_webhooks.configs() == []
 
 
 def test_the_first_key_signs_the_page_in_and_a_reader_sees_no_buttons_that_write(

@@ -21,6 +21,21 @@ export interface AddPreference {
   supersedes?: Array<string>;
 }
 
+export interface AddWebhook {
+  /** A name of your choice, under which its changes wait. */
+  name: string;
+  /** Where to send the changes: https://… or http://… */
+  url: string;
+  /** Only these; default: all. */
+  events?: Array<"created" | "updated" | "deleted" | "archived" | "restored" | "consolidated">;
+  /** Only changes of these kinds, such as memory or heuristic; default: all. */
+  memory_types?: Array<string>;
+  /** Only changes of this project. */
+  project_id?: string | null;
+  /** What the requests are signed with; default: a new one, which the answer has. */
+  secret?: string | null;
+}
+
 export interface AgentCurve {
   agent?: string | null;
   tried: number;
@@ -257,8 +272,10 @@ export interface Browse {
   tag?: string | null;
   /** The memory type, task type, domain or category. */
   type?: string | null;
-  /** Where a fact or preference comes from, or the tool of a memory. */
+  /** Where it comes from: the source of a fact, preference or memory, or the tool of a memory. */
   source?: string | null;
+  /** Of its source: trusted (user, agent, system), untrusted, or unknown for what has no source. */
+  trust?: "trusted" | "untrusted" | "unknown" | null;
   /** Only outcomes that succeeded, or failed. */
   success?: boolean | null;
   /** true for pinned memories only. */
@@ -275,6 +292,8 @@ export interface Browse {
   /** As it was recorded at this time. */
   as_of?: string | null;
   limit?: number;
+  /** Read no more than about this many records for a page, which may then be short: searched_until says how far, and next_cursor goes on. Default: until the page is full. */
+  read_most?: number | null;
   /** next_cursor of the previous page. */
   cursor?: string | null;
 }
@@ -282,6 +301,8 @@ export interface Browse {
 export interface BrowsePage {
   rows: Array<Row>;
   next_cursor?: string | null;
+  /** With read_most: older records than this were not searched yet. */
+  searched_until?: string | null;
 }
 
 export interface BulkDelete {
@@ -689,11 +710,15 @@ export interface Distinguish {
   user_id?: string | null;
   /** The other fact, or the former id of one that was merged into the first. */
   other_id: string;
+  /** false takes it back: what was removed relates them again. */
+  distinct?: boolean;
 }
 
 export interface Distinguished {
   /** The relations that were removed. */
   removed: Array<string>;
+  /** The removed relations that are there again. */
+  related?: Array<string>;
   /** The merged facts that are separate memories again. */
   restored?: Array<string>;
 }
@@ -1119,6 +1144,7 @@ export interface Hit {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -1220,6 +1246,7 @@ export interface InMind {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -1732,6 +1759,7 @@ export interface Memory {
   layer_temporal?: boolean;
   source_agent?: string | null;
   source_tool?: string | null;
+  provenance?: string | null;
   external_id?: string | null;
   is_private?: boolean;
   is_archived?: boolean;
@@ -1770,7 +1798,7 @@ export interface MemoryEffect {
   is_stored: boolean;
 }
 
-/** Conditions on memories; all that are given must hold. All `tags` must be present, of `any_tags` one. `layers` means one of them; a memory without layers belongs to the project layer. `content` maps keys or paths of `content_json`, as a tuple or with dots, to values: a list matches if it contains the value, a dict or list matches if all its parts do, a dict also matches a member of a list. Time ranges are half open: from `since` up to, but not including, `until`. Archived, deleted and expired memories are left out unless included. */
+/** Conditions on memories; all that are given must hold. All `tags` must be present, of `any_tags` one. `layers` means one of them; a memory without layers belongs to the project layer. `content` maps keys or paths of `content_json`, as a tuple or with dots, to values: a list matches if it contains the value, a dict or list matches if all its parts do, a dict also matches a member of a list. Time ranges are half open: from `since` up to, but not including, `until`. `trust` is that of the source: trusted, untrusted, or unknown for memories of early versions. Archived, deleted and expired memories are left out unless included. */
 export interface MemoryFilter {
   types?: Array<string>;
   categories?: Array<string>;
@@ -1787,6 +1815,7 @@ export interface MemoryFilter {
   created_until?: string | null;
   min_importance?: number | null;
   min_priority?: number | null;
+  trust?: "trusted" | "untrusted" | "unknown" | null;
   content?: Record<string, unknown>;
   private?: boolean | null;
   include_archived?: boolean;
@@ -1829,6 +1858,7 @@ export interface MemoryKept {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -1870,6 +1900,7 @@ export interface MemoryPage {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -2089,6 +2120,7 @@ export interface PastHit {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -2536,6 +2568,7 @@ export interface RelatedMemory {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -2626,6 +2659,11 @@ export interface ReleaseMemories {
 
 export interface Released {
   released: number;
+}
+
+export interface RemoveWebhook {
+  /** The name of the webhook in the list. */
+  name: string;
 }
 
 export interface RepairSync {
@@ -2812,6 +2850,7 @@ export interface Retrieved {
     layer_temporal?: boolean;
     source_agent?: string | null;
     source_tool?: string | null;
+    provenance?: string | null;
     external_id?: string | null;
     is_private?: boolean;
     is_archived?: boolean;
@@ -2875,7 +2914,12 @@ export interface Row {
   /** The memory type, task type, domain or category. */
   type?: string | null;
   tags?: Array<string>;
+  /** The source of a fact or preference, or the tool of a memory. */
   source?: string | null;
+  /** Where the text comes from: user, agent, tool, web, import … */
+  provenance?: string | null;
+  /** Of the provenance: trusted, untrusted, or unknown. */
+  trust?: "trusted" | "untrusted" | "unknown";
   confidence?: number | null;
   importance?: number | null;
   tried?: number | null;
@@ -3501,8 +3545,19 @@ export interface Versions {
   versions: Array<VersionShown>;
 }
 
+export interface WebhookAdded {
+  name: string;
+  /** The secret that was made; it cannot be read again. */
+  secret?: string | null;
+}
+
 export interface WebhookList {
   webhooks: Array<WebhookShown>;
+}
+
+export interface WebhookRemoved {
+  /** false if no webhook has this name. */
+  removed: boolean;
 }
 
 export interface WebhookRetried {
@@ -3514,6 +3569,14 @@ export interface WebhookShown {
   /** The name of the webhook, or a digest of its address. */
   name: string;
   kinds: Array<string>;
+  /** Where it is sent, of a webhook that add_webhook added. */
+  host?: string | null;
+  /** Only these events, of a webhook that add_webhook added. */
+  events?: Array<string>;
+  /** Only changes of this project. */
+  project_id?: string | null;
+  /** Whether it is in the configuration of this service. */
+  is_configured?: boolean;
   /** Changes that were not delivered yet. */
   waiting: number;
   /** Changes that the receiver refused too often. */
@@ -3848,6 +3911,8 @@ export interface Operations {
   list_backups: { input: BackUp; output: BackupList };
   import_lines: { input: ImportLines; output: LinesImported };
   list_webhooks: { input: ListWebhooks; output: WebhookList };
+  add_webhook: { input: AddWebhook; output: WebhookAdded };
+  remove_webhook: { input: RemoveWebhook; output: WebhookRemoved };
   retry_webhook: { input: RetryWebhook; output: WebhookRetried };
 }
 
@@ -4127,6 +4192,10 @@ export interface OperationMethods {
   importLines(input: Operations["import_lines"]['input'], options?: CallOptions): Promise<Operations["import_lines"]['output']>;
   /** List the webhooks whose events wait in the store, and how many wait for each. */
   listWebhooks(input?: Operations["list_webhooks"]['input'], options?: CallOptions): Promise<Operations["list_webhooks"]['output']>;
+  /** Send changes to an address from now on, signed with a secret; running services deliver them within seconds. */
+  addWebhook(input: Operations["add_webhook"]['input'], options?: CallOptions): Promise<Operations["add_webhook"]['output']>;
+  /** Send no more changes to a webhook, and drop those that wait for it. */
+  removeWebhook(input: Operations["remove_webhook"]['input'], options?: CallOptions): Promise<Operations["remove_webhook"]['output']>;
   /** Deliver the changes again that the receiver of a webhook refused too often. */
   retryWebhook(input: Operations["retry_webhook"]['input'], options?: CallOptions): Promise<Operations["retry_webhook"]['output']>;
 }
@@ -4278,5 +4347,7 @@ export const WRITES: { readonly [name in keyof Operations]: boolean } = {
   list_backups: true,
   import_lines: true,
   list_webhooks: true,
+  add_webhook: true,
+  remove_webhook: true,
   retry_webhook: true,
 };

@@ -7,7 +7,7 @@ import json
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -90,6 +90,22 @@ class WebhookManager(Closeable):
             raise ConfigurationError("this address has a webhook already; give each a name to have several")
         return StoredEndpoint(config, self._storage, self._poll_seconds)
 
+    def follow(self, configs: Sequence[WebhookConfig]) -> None:
+        """Send events to exactly these webhooks from now on; what waits for others stays where it is."""
+        # The first of those with one name, under which their changes wait.
+        wanted = list({each.projection: each for each in reversed(configs)}.values())
+        with self._lock:
+            if self._is_closed:
+                return
+            ending = [each for each in self._endpoints if each.config not in wanted]
+            self._endpoints = tuple(each for each in self._endpoints if each.config in wanted)
+            known = [each.config for each in self._endpoints]
+        for endpoint in ending:
+            endpoint.close(0)
+        for config in wanted:
+            if config not in known:
+                self.add_webhook(config)
+
     def remove_webhook(self, url: str, timeout_seconds: float = 10.0) -> bool:
         """Deliver what is queued for this address and remove it; False if it is unknown.
 
@@ -128,6 +144,11 @@ class WebhookManager(Closeable):
         deadline = time.monotonic() + timeout_seconds
         for endpoint in self._endpoints:
             endpoint.close(_until(deadline))
+
+
+def kinds_for(config: WebhookConfig) -> list[type[Record]]:
+    """The kinds of records whose changes a webhook gets."""
+    return [kind_named(kind) for kind in config.memory_types] or [cls for cls in KINDS if cls.spec.audited]
 
 
 def _until(deadline: float) -> float:
@@ -200,8 +221,7 @@ class StoredEndpoint:
         self.projection = config.projection
         self._storage = storage
         self._poll_seconds = poll_seconds
-        kinds = [kind_named(kind) for kind in config.memory_types] or [cls for cls in KINDS if cls.spec.audited]
-        storage.register_projection(self.projection, kinds)
+        storage.register_projection(self.projection, kinds_for(config))
         self._ended = threading.Event()
         self._changed = threading.Condition()
         self._looks = self._empty_look = self._settled_look = self._wakes = self._drains = 0
@@ -233,7 +253,7 @@ class StoredEndpoint:
         if self._ended.is_set():
             return
         # Changes leased by other processes are theirs to deliver.
-        if not self._wait_for_look(lambda: self._empty_look, timeout_seconds):
+        if timeout_seconds > 0 and not self._wait_for_look(lambda: self._empty_look, timeout_seconds):
             _log.warning("events stay in the outbox for the next process", extra=_where(self.config))
         self._unsubscribe()
         self._ended.set()

@@ -11,7 +11,7 @@ from typing import Any
 
 from alma.clock import new_id, now
 from alma.errors import ValidationError
-from alma.model.common import LONGEST_TEXT, Label, Name, Prose, Strings, checked_name
+from alma.model.common import LONGEST_TEXT, Label, Name, Prose, Strings, Text, checked_name
 from alma.model.fields import LONGEST_NAME, JsonObject
 from alma.model.record import Index, Record, Unique, record
 
@@ -158,6 +158,23 @@ class ApiKey(Record):
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
     last_used_at: datetime | None = None
+
+
+@record("webhook", table="webhooks", postgres_table="alma_webhooks", key="name")
+class StoredWebhook(Record):
+    """A webhook that was added while a service ran: where to send which changes. The secret signs the requests.
+
+    `only_project` limits the changes, not the webhook, which belongs to the store.
+    """
+
+    name: Name
+    url: Text
+    secret: Prose | None = None
+    events: Strings = ()
+    memory_types: Strings = ()
+    only_project: Name | None = None
+    created_at: datetime = field(default_factory=now)
+    created_by: Name | None = None
 
 
 @record(

@@ -12,6 +12,7 @@ from alma.model.governance import (
     MergeMark,
     ServedText,
     Setting,
+    StoredWebhook,
 )
 from alma.model.graph import GraphAlias, GraphEntity, GraphRelationship
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
@@ -66,6 +67,7 @@ KINDS: tuple[type[Record], ...] = (
     KeptAnswer,
     FactRelationship,
     BenefitTrial,
+    StoredWebhook,
 )
 
 _BY_KIND = {cls.spec.kind: cls for cls in KINDS}

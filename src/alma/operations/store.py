@@ -1,4 +1,4 @@
-"""Operations on the whole store: backups beside it, and imports of lines."""
+"""Operations on the whole store: backups beside it, imports of lines, and webhooks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any
+from secrets import token_hex
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import Field
+from pydantic import Field, StringConstraints
 
 from alma.clock import now
-from alma.errors import ConfigurationError
+from alma.errors import ConfigurationError, UniquenessError, ValidationError
+from alma.events.delivery import WebhookConfig
+from alma.model.governance import StoredWebhook
 from alma.model.memory import Memory
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Input, Name, Operation, Output, Prose, Text, operation
@@ -152,6 +156,10 @@ class ListWebhooks(Input):
 class WebhookShown(Output):
     name: str = Field(description="The name of the webhook, or a digest of its address.")
     kinds: Sequence[str]
+    host: str | None = Field(None, description="Where it is sent, of a webhook that add_webhook added.")
+    events: Sequence[str] = Field((), description="Only these events, of a webhook that add_webhook added.")
+    project_id: str | None = Field(None, description="Only changes of this project.")
+    is_configured: bool = Field(False, description="Whether it is in the configuration of this service.")
     waiting: int = Field(description="Changes that were not delivered yet.")
     parked: int = Field(description="Changes that the receiver refused too often.")
     oldest: datetime | None = Field(default=None, description="The time of the oldest change that waits.")
@@ -162,6 +170,7 @@ class WebhookList(Output):
 
 
 _WEBHOOK = "webhook."
+Event = Literal["created", "updated", "deleted", "archived", "restored", "consolidated"]
 
 
 @operation("webhooks", Right.ADMIN, idempotent=True, example={})
@@ -171,11 +180,15 @@ def list_webhooks(caller: Caller, request: ListWebhooks) -> WebhookList:
     storage = caller.store.storage
     found = {name: kinds for name, kinds in storage.projections().items() if name.startswith(_WEBHOOK)}
     behind = {name: storage.backlog(name) for name in found}
+    stored = {f"{_WEBHOOK}{each.name}": _filters(each) for each in caller.store.stored_webhooks.list_all()}
+    configured = {each.projection for each in caller.store.configured_webhooks}
     return WebhookList(
         webhooks=[
             WebhookShown(
                 name=name.removeprefix(_WEBHOOK),
                 kinds=kinds,
+                is_configured=name in configured,
+                **stored.get(name, {}),
                 waiting=behind[name].pending,
                 parked=behind[name].parked,
                 oldest=behind[name].oldest,
@@ -183,6 +196,68 @@ def list_webhooks(caller: Caller, request: ListWebhooks) -> WebhookList:
             for name, kinds in sorted(found.items())
         ]
     )
+
+
+def _filters(kept: StoredWebhook) -> dict[str, Any]:
+    # The path of a webhook's address often contains a password.
+    return {"host": urlsplit(kept.url).hostname, "events": kept.events, "project_id": kept.only_project}
+
+
+class AddWebhook(Input):
+    name: Annotated[str, StringConstraints(min_length=1, max_length=100)] = Field(
+        description="A name of your choice, under which its changes wait."
+    )
+    url: Annotated[str, StringConstraints(max_length=2_000)] = Field(
+        description="Where to send the changes: https://… or http://…"
+    )
+    events: Annotated[Sequence[Event], Field(max_length=10)] = Field((), description="Only these; default: all.")
+    memory_types: Annotated[Sequence[Name], Field(max_length=50)] = Field(
+        (), description="Only changes of these kinds, such as memory or heuristic; default: all."
+    )
+    project_id: Name | None = Field(None, description="Only changes of this project.")
+    secret: Annotated[str, StringConstraints(min_length=8, max_length=500)] | None = Field(
+        None, description="What the requests are signed with; default: a new one, which the answer has."
+    )
+
+
+class WebhookAdded(Output):
+    name: str
+    secret: str | None = Field(None, description="The secret that was made; it cannot be read again.")
+
+
+@operation(
+    "webhooks", Right.ADMIN, example={"name": "deploys", "url": "https://example.com/alma", "events": ["created"]}
+)
+def add_webhook(caller: Caller, request: AddWebhook) -> WebhookAdded:
+    """Send changes to an address from now on, signed with a secret; running services deliver them within seconds."""
+    caller.require_unlimited("a webhook")
+    secret = request.secret or token_hex(32)
+    config = WebhookConfig(**{**request.model_dump(), "secret": secret})
+    if config.projection in caller.store.storage.projections():
+        raise UniquenessError("webhook", ("name",), (request.name,))
+    caller.store.stored_webhooks.add(config, caller.by())
+    return WebhookAdded(name=request.name, secret=None if request.secret else secret)
+
+
+class RemoveWebhook(Input):
+    name: Name = Field(description="The name of the webhook in the list.")
+
+
+class WebhookRemoved(Output):
+    removed: bool = Field(description="false if no webhook has this name.")
+
+
+@operation("webhooks", Right.ADMIN, destructive=True, idempotent=True, example={"name": "deploys"})
+def remove_webhook(caller: Caller, request: RemoveWebhook) -> WebhookRemoved:
+    """Send no more changes to a webhook, and drop those that wait for it."""
+    caller.require_unlimited("a webhook")
+    projection = f"{_WEBHOOK}{request.name}"
+    if projection in {each.projection for each in caller.store.configured_webhooks}:
+        raise ValidationError(
+            "remove_webhook", "name", request.name, "is in the configuration of this service: take it out there"
+        )
+    known = projection in caller.store.storage.projections()
+    return WebhookRemoved(removed=caller.store.stored_webhooks.remove(request.name, caller.by()) or known)
 
 
 class RetryWebhook(Input):
@@ -200,4 +275,12 @@ def retry_webhook(caller: Caller, request: RetryWebhook) -> WebhookRetried:
     return WebhookRetried(retried=caller.store.storage.unpark(f"{_WEBHOOK}{request.name}"))
 
 
-STORE: tuple[Operation[Any, Any], ...] = (create_backup, list_backups, import_lines, list_webhooks, retry_webhook)
+STORE: tuple[Operation[Any, Any], ...] = (
+    create_backup,
+    list_backups,
+    import_lines,
+    list_webhooks,
+    add_webhook,
+    remove_webhook,
+    retry_webhook,
+)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from alma.model.fields import JsonObject
-from alma.model.governance import ApiKey, AuditEvent, KeptAnswer, Setting
+from alma.model.governance import ApiKey, AuditEvent, KeptAnswer, Setting, StoredWebhook
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import ChangeType, MemoryVersion
 from alma.model.query import EVERYTHING, And, Compare, Cursor, In, Order, Predicate
@@ -117,7 +117,7 @@ def audit_pages(tx: Transaction) -> Iterator[list[AuditEvent]]:
 
 
 # API keys and stored responses belong to one store.
-STAYING: tuple[type[Record], ...] = (ApiKey, KeptAnswer)
+STAYING: tuple[type[Record], ...] = (ApiKey, KeptAnswer, StoredWebhook)
 TRAVELLING: tuple[type[Record], ...] = tuple(cls for cls in KINDS if not cls.spec.append_only and cls not in STAYING)
 
 

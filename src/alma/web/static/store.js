@@ -1,4 +1,4 @@
-// The store itself: backups, imports, indexes, the audit log and webhooks.
+// The store itself: backups, imports, indexes and the audit log.
 import { html, useRef, useState } from "./html.js";
 import { call } from "./api.js";
 import { reloadAll, useCall } from "./state.js";
@@ -119,13 +119,4 @@ export function Audit({ can, asOf, address }) {
     <div class="fields"><${Field} label=${said.audit.action}><${Input} name="action" value=${params.action || ""} suggestions=${["create", "update", "delete", "archive", "restore", "purge", "configure", "revoke"]} onValue=${(action) => change({ action })} /><//><${Field} label=${s.browse.agent}><${Input} name="agent" value=${params.agent || ""} onValue=${(agent) => change({ agent })} /><//><${Check} label=${said.audit.failures} checked=${params.failures === "yes"} onValue=${(on) => change({ failures: on ? "yes" : "" })} /></div>
     <${Result} of=${first} empty=${[(data) => !data.events.length, html`<${Empty} title=${said.audit.nothing} />`]}>${(data) => html`<div class="table-wrap"><table><thead><tr><th>${columns.at}</th><th>${columns.who}</th><th>${columns.action}</th><th>${columns.what}</th><th>${columns.ok}</th></tr></thead><tbody>${[...data.events, ...mine.events].map((each) => html`<tr key=${each.id}><td class="narrow"><${Time} at=${each.created_at} /></td><td>${[each.user_id, each.agent_id, each.ip_address].filter(Boolean).join(", ")}</td><td>${each.action}</td><td><span class="small">${each.resource_type}</span> <code class="small">${each.resource_id}</code>${each.error_message && html`<div class="small"><${Text} longest=${400}>${each.error_message}<//></div>`}</td><td><${Badge} tone=${each.success ? "good" : "bad"}>${each.success ? said.audit.done : said.audit.refused}<//></td></tr>`)}</tbody></table></div>
       ${next && html`<${Button} onClick=${load}>${s.more}<//>`}`}<//><//>`;
-}
-
-export function Webhooks({ can }) {
-  const hooks = useCall("list_webhooks", {});
-  const retry = async (each) => {
-    if (await attempt(() => call("retry_webhook", { name: each.name }), (done) => said.webhooks.retried(done.retried))) hooks.reload();
-  };
-  return html`<${Card} title=${said.sections.webhooks}><p class="quiet">${said.webhooks.lead}</p><${Result} of=${hooks} empty=${[(data) => !data.webhooks.length, html`<${Empty} title=${said.webhooks.none}>${said.webhooks.how}<//>`]}>${(data) => html`<div class="table-wrap"><table><tbody>${data.webhooks.map((each) => html`<tr key=${each.name}><td><b>${each.name}</b><div class="small quiet">${each.kinds.map((kind) => s.kinds[kind] || kind).join(", ")}</div></td><td><${Badge} tone=${each.parked ? "bad" : each.waiting ? "warn" : "good"}>${said.webhooks.waiting(each.waiting)}<//> <${Time} at=${each.oldest} /></td>
-    <td class="narrow">${each.parked > 0 && html`${said.webhooks.parked(each.parked)} ${can("retry_webhook") && html`<${Button} small onClick=${() => retry(each)}>${said.webhooks.retry}<//>`}`}</td></tr>`)}</tbody></table></div>`}<//><//>`;
 }

@@ -2,7 +2,8 @@
 import { html } from "../html.js";
 import { s } from "../strings.js";
 import { Card, Empty, Page, Tabs } from "../ui.js";
-import { Audit, Backups, Imports, Sync, Webhooks } from "../store.js";
+import { Audit, Backups, Imports, Sync } from "../store.js";
+import { Webhooks } from "../webhooks.js";
 import { Forgetting, Keys, Settings } from "../governing.js";
 
 const SECTIONS = {

@@ -252,12 +252,12 @@ def chromium() -> Iterator[Browser]:
         browser.close()
 
 
-def graph_at_rest(browser: Browser, address: str) -> dict[str, float]:
+def graph_at_rest(browser: Browser, address: str) -> dict[str, object]:
     """Draw a graph of 5,000 nodes: milliseconds of script for a frame, and frames and seconds until it rests."""
     page = browser.new_page(viewport={"width": 1280, "height": 900})
     page.goto(address)
     page.wait_for_function(_STANDS)
-    result: dict[str, float] = page.evaluate(_DRAW, [_GRAPH_NODES, _GRAPH_EDGES])
+    result: dict[str, object] = page.evaluate(_DRAW, [_GRAPH_NODES, _GRAPH_EDGES])
     page.close()
     return result
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from alma.errors import ALMAError, UniquenessError
 from alma.events.delivery import WebhookConfig
 from alma.events.webhooks import WebhookManager, kinds_for
+from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, Attribution, StoredWebhook
 from alma.model.query import Order
 from alma.model.scope import Scope
+from alma.model.secret import Secret
 from alma.storage.base import StorageBackend, Transaction
 
 _EVERYWHERE = Scope.everywhere()
@@ -27,9 +29,9 @@ class StoredWebhooks:
     def add(self, config: WebhookConfig, by: Attribution = ANONYMOUS) -> StoredWebhook:
         """Keep a webhook, which must have a name; changes wait for it from now on."""
         made = StoredWebhook(
-            name=config.name,
+            name=checked_name("webhook", "name", config.name),
             url=config.url,
-            secret=None if config.secret is None else config.secret.reveal(),  # type: ignore[union-attr]
+            secret=None if config.secret is None else Secret(config.secret).reveal(),
             events=tuple(map(str, config.events)),
             memory_types=tuple(config.memory_types),
             only_project=config.project_id,

@@ -1,7 +1,8 @@
 """Ingest: what every text passes before it is stored."""
 
 from alma.ingest.echo_guard import EchoGuard
-from alma.ingest.pipeline import TRUSTED_SOURCES, Ingest, Status, Written
+from alma.ingest.pipeline import Ingest, Status, Written
+from alma.model.provenance import TRUSTED_SOURCES
 from alma.redaction.nested import Masked, Redacted
 from alma.redaction.redactor import RedactingFilter, Redactor, SecretRedactor, redact_record, redact_text
 from alma.redaction.rules import Rule

@@ -303,8 +303,8 @@ class Ingest:
                 return self._counted(tx, incoming, ready, same, compared)
         elif isinstance(ready.record, FACTS) and stated(stored[0]) != stated(ready.record):
             forget_judged(tx, ready.record)
-        if stored and self._is_kept(stored[0], ready.record, incoming.source):
-            ready = replace(ready, record=_coming_from(ready.record, stored[0].provenance))
+        if stored:
+            ready = replace(ready, record=self._with_provenance(ready.record, stored[0], incoming.source))
         ready.save(tx)
         self.facts.relate(tx, ready.record, compared)
         _replace(tx, ready.record, supersedes)
@@ -329,9 +329,11 @@ class Ingest:
             raise RefusedError("deleted", f"this {record.spec.kind} {found}; restore it, or let the user say it again")
         return f"said again by the {source}: it {found}"
 
-    def _is_kept(self, stored: Any, changed: Any, source: str) -> bool:
-        """Whether a change leaves the provenance of a memory: a trusted source changed something else than its text."""
-        return isinstance(stored, Memory) and stored.content == changed.content and source in self._trusted
+    def _with_provenance(self, changed: Any, stored: Record, source: str) -> Any:
+        """A changed memory keeps its provenance where a trusted source changed something else than its text."""
+        if not isinstance(stored, Memory) or stored.content != changed.content or source not in self._trusted:
+            return changed
+        return _coming_from(changed, stored.provenance)
 
     def _lift(self, tx: Transaction, incoming: _Incoming, record: Record) -> None:
         """Let a value return that may; whether it may was decided before the transaction."""

@@ -36,6 +36,8 @@ __all__ = ["Forgotten", "ForgettingEngine", "Pruned", "PrunePolicy", "PruneReaso
 Progress = Callable[[int, int], None]
 
 _AT_ONCE = 200
+# Each page sorts the candidates by id, so large pages are read faster.
+_PAGE = 5_000
 _MOST_LISTED = 10_000
 
 
@@ -184,7 +186,7 @@ class _Run:
         wanted = {fields: And(where, self._where) for fields, where in candidates.items() if where != NOTHING}
         total = sum(self._storage.count(fields.cls, self._scope, where) for fields, where in wanted.items())
         for fields, where in wanted.items():
-            for page in _pages(self._storage.iterate(fields.cls, self._scope, where, page_size=_AT_ONCE)):
+            for page in _pages(self._storage.iterate(fields.cls, self._scope, where, page_size=_PAGE)):
                 self._forget(fields, page)
                 self._seen += len(page)
                 if self._progress is not None:
@@ -198,7 +200,7 @@ class _Run:
         ranked: list[tuple[float, int, int, str]] = []
         memories = size = 0
         for number, fields in enumerate(selected):
-            for record in self._storage.iterate(fields.cls, self._scope, self._where, page_size=_AT_ONCE):
+            for record in self._storage.iterate(fields.cls, self._scope, self._where, page_size=_PAGE):
                 if (fields.cls.spec.kind, str(record.key)) in self._dropped:
                     continue
                 memories, size = memories + 1, size + _bytes(record)

@@ -115,7 +115,7 @@ class BrowsePage(Output):
     rows: Sequence[Row]
     next_cursor: str | None = None
     searched_until: datetime | None = Field(
-        None, description="With read_most: older records than this were not searched yet."
+        default=None, description="With read_most: older records than this were not searched yet."
     )
 
 
@@ -160,8 +160,9 @@ def _start(caller: Caller, place: Place, request: Browse, after: Cursor | None) 
     start = stretch_before(storage, place, end, request.read_most or 0)
     if start is None or (request.since is not None and start <= request.since):
         return None
-    older = Compare(place.created, "lt", start)
-    return start if storage.values(place.cls, (place.created,), place.scope, older, limit=1) else None
+    # In the order of the index, in which the first of them is found at once.
+    older, newest = Compare(place.created, "lt", start), (Order(place.created, "desc"),)
+    return start if storage.values(place.cls, (place.created,), place.scope, older, newest, limit=1) else None
 
 
 def _cursor(record: Any, created: str) -> str:

@@ -96,8 +96,8 @@ class Distinguish(OfFact):
 
 class Distinguished(Output):
     removed: Sequence[str] = Field(description="The relations that were removed.")
-    related: Sequence[str] = Field((), description="The removed relations that are there again.")
-    restored: Sequence[str] = Field((), description="The merged facts that are separate memories again.")
+    related: Sequence[str] = Field(default=(), description="The removed relations that are there again.")
+    restored: Sequence[str] = Field(default=(), description="The merged facts that are separate memories again.")
 
 
 @operation("memories", Right.WRITE, idempotent=True, example={"memory_id": _ID, "other_id": _OTHER})

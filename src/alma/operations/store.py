@@ -156,10 +156,10 @@ class ListWebhooks(Input):
 class WebhookShown(Output):
     name: str = Field(description="The name of the webhook, or a digest of its address.")
     kinds: Sequence[str]
-    host: str | None = Field(None, description="Where it is sent, of a webhook that add_webhook added.")
-    events: Sequence[str] = Field((), description="Only these events, of a webhook that add_webhook added.")
-    project_id: str | None = Field(None, description="Only changes of this project.")
-    is_configured: bool = Field(False, description="Whether it is in the configuration of this service.")
+    host: str | None = Field(default=None, description="Where it is sent, of a webhook that add_webhook added.")
+    events: Sequence[str] = Field(default=(), description="Only these events, of a webhook that add_webhook added.")
+    project_id: str | None = Field(default=None, description="Only changes of this project.")
+    is_configured: bool = Field(default=False, description="Whether it is in the configuration of this service.")
     waiting: int = Field(description="Changes that were not delivered yet.")
     parked: int = Field(description="Changes that the receiver refused too often.")
     oldest: datetime | None = Field(default=None, description="The time of the oldest change that waits.")
@@ -222,7 +222,7 @@ class AddWebhook(Input):
 
 class WebhookAdded(Output):
     name: str
-    secret: str | None = Field(None, description="The secret that was made; it cannot be read again.")
+    secret: str | None = Field(default=None, description="The secret that was made; it cannot be read again.")
 
 
 @operation(

@@ -24,7 +24,8 @@ def stretch_before(storage: StorageBackend, place: Place, end: datetime | None, 
     sample = storage.values(place.cls, (place.created,), place.scope, until, newest, _SAMPLE)
     if len(sample) < _SAMPLE or sample[-1][0] is None:
         return None
-    (last,), (found,) = sample[0], sample[-1]
+    last: datetime = sample[0][0]
+    found: datetime = sample[-1][0]
     reach = max(_SHORTEST, last - found) * (most / _SAMPLE)
     for _ in range(_TRIES):
         try:

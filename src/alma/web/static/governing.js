@@ -67,15 +67,20 @@ export function Forgetting({ projectId, can, facets }) {
   const [shown, setShown] = useState(null);
   const [days, setDays] = useState(30);
   const [asked, setAsked] = useState(false);
+  const [busy, setBusy] = useState(false);
   const change = (more) => (setGiven((now) => ({ ...now, ...more })), setShown(null));
   const asking = { ...given, project_id: projectId };
   const dry = async (event) => {
     event?.preventDefault();
+    setBusy(true);
     setShown(await attempt(() => call("forget", { ...asking, dry_run: true })));
+    setBusy(false);
   };
   const run = async () => {
     const ids = shown.items.map((each) => each.id);
+    setBusy(true);
     const done = await attempt(() => call("forget", asking));
+    setBusy(false);
     if (!done) return;
     setShown(null);
     toast(said.forgetting.done(done.forgotten), ids.length ? () => call("restore", { project_id: projectId, ids }) : undefined);
@@ -86,7 +91,7 @@ export function Forgetting({ projectId, can, facets }) {
   };
   return html`<div class="stack"><${Card} title=${said.sections.forgetting}><form class="stack tight" onSubmit=${dry}><p class="quiet">${said.forgetting.lead}</p><div class="fields"><${Field} label=${said.forgetting.days}><input name="days" type="number" min="0" value=${given.older_than_days} onInput=${(event) => change({ older_than_days: Number(event.target.value) })} /><//>
       <${Field} label=${said.forgetting.confidence}><input name="confidence" type="number" min="0" max="1" step="0.05" value=${given.below_confidence} onInput=${(event) => change({ below_confidence: Number(event.target.value) })} /><//>
-      <${Field} label=${s.browse.agent}><${Select} value=${given.agent} onValue=${(agent) => change({ agent })} options=${[["", s.lessons.allAgents], ...facets.agents.map((each) => [each, each])]} /><//></div><div class="row"><button class="button">${said.forgetting.dry}</button>${shown?.forgotten > 0 && html`<${Button} kind="danger" onClick=${run}>${said.forgetting.run}<//>`}</div></form>
+      <${Field} label=${s.browse.agent}><${Select} value=${given.agent} onValue=${(agent) => change({ agent })} options=${[["", s.lessons.allAgents], ...facets.agents.map((each) => [each, each])]} /><//></div><div class="row"><button class="button" disabled=${busy} aria-busy=${busy}>${said.forgetting.dry}</button>${shown?.forgotten > 0 && html`<${Button} kind="danger" onClick=${run} busy=${busy}>${said.forgetting.run}<//>`}</div></form>
       ${shown && (shown.forgotten ? html`<div role="status"><p>${said.forgetting.would(shown.forgotten)}</p><ul class="list">${(shown.items || []).slice(0, 100).map((each) => html`<li key=${each.id} class="item"><div class="item-body"><div class="item-meta"><${KindBadge} kind=${each.kind} /><${Badge} tone="warn">${each.reason}<//></div><p><a href=${memoryHref(each)}>${each.id}</a></p>${each.rule && html`<p class="small quiet">${each.rule}</p>`}</div></li>`)}</ul></div>` : html`<p class="quiet" role="status">${said.forgetting.none}</p>`)}<//>
     ${can("purge") && html`<${Card} title=${said.forgetting.purgeRun}><form class="row" onSubmit=${(event) => (event.preventDefault(), setAsked(true))}><${Field} label=${said.forgetting.purge}><input name="retention" type="number" min="0" value=${days} onInput=${(event) => setDays(event.target.value)} /><//><button class="button danger">${said.forgetting.purgeRun}</button></form><//>`}
     ${asked && html`<${Dialog} title=${said.forgetting.purgeRun} onClose=${() => setAsked(false)} actions=${html`<${Button} kind="danger" onClick=${purge}>${said.forgetting.purgeRun}<//>`}><p>${said.forgetting.purgeSure}</p><//>`}</div>`;

@@ -12,7 +12,7 @@ const OF_KIND = ["type", "state", "tag", "layer", "success", "source", "trust", 
 const SOURCED = ["memory", "domain_knowledge", "user_preference"];
 const PAGE = 50;
 // So many that a page is answered within a fraction of a second.
-const READ_MOST = 50_000;
+const READ_MOST = 100_000;
 const ARCHIVED = ["forgotten", "merged", "quarantined", "rejected"];
 
 export function givenOf(params, projectId, asOf) {

@@ -318,6 +318,8 @@ INTERACTIONS: dict[str, Act | tuple[Act, Act]] = {
     "browse by type": to("browse?type=decision", "tbody tr"),
     "browse by tag": to("browse?tag=cart", "tbody tr"),
     "browse by words": to("browse?words=refund+parcel+locale", "tbody tr"),
+    "browse archived": to("browse?state=archived", "span[role=status], .empty"),
+    "browse not trusted": to("browse?trust=untrusted", "span[role=status], .empty"),
     "browse outcomes": to("browse?kind=outcome", "tbody tr"),
     "browse failed outcomes": to("browse?kind=outcome&success=no", "tbody tr"),
     "browse heuristics": to("browse?kind=heuristic", "tbody tr"),

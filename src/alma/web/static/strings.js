@@ -243,7 +243,6 @@ export const s = {
     facts: "Facts about it",
     provenance: "Where it comes from",
     trust: "trust",
-    from: (source) => `from: ${source}`,
     unknownSource: "It was stored before the source was kept, or without one.",
     evidence: "Evidence",
     evidenceFor: (n) => `${n} for`,
@@ -439,7 +438,7 @@ export const s = {
   },
 
   operations: {
-    lead: "Keys, settings, forgetting, backups, imports, checks and the audit log.",
+    lead: "Keys, settings, forgetting, backups, imports, checks, the audit log and webhooks.",
     sections: { keys: "Keys", settings: "Settings", forgetting: "Forgetting", backups: "Backups", imports: "Imports", sync: "Indexes", audit: "Audit log", webhooks: "Webhooks" },
     noneAllowed: "Your key allows none of these.",
     keys: {

@@ -41,7 +41,7 @@ function AddWebhook({ facets, done }) {
     if (answer) setGiven(empty), done(answer);
   };
   return html`<${Card} title=${said.add}><form class="stack tight" onSubmit=${submit}><div class="fields"><${Field} label=${said.name}><input name="name" required maxlength="100" value=${given.name} onInput=${(event) => change({ name: event.target.value })} /><//>
-      <${Field} label=${said.url}><input name="url" type="url" required maxlength="2000" placeholder="https://" value=${given.url} onInput=${(event) => change({ url: event.target.value })} /><//>
+      <${Field} label=${said.url}><input name="url" type="url" required maxlength="2000" value=${given.url} onInput=${(event) => change({ url: event.target.value })} /><//>
       <${Field} label=${said.project}><${Input} name="project_id" value=${given.project_id} suggestions=${facets.projects} onValue=${(project_id) => change({ project_id })} /><//></div>
     <fieldset class="row"><legend class="small quiet">${said.events}</legend>${EVENTS.map((name) => html`<${Check} key=${name} label=${name} checked=${given.events.includes(name)} onValue=${(on) => change({ events: on ? [...given.events, name] : given.events.filter((each) => each !== name) })} />`)}</fieldset>
     <div><button class="button primary">${said.add}</button></div></form><//>`;

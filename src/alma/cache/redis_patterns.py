@@ -160,7 +160,7 @@ class RedisProjection(Projection):
 
     def _has_entries(self, client: Redis) -> bool:
         """Whether entries are what they were written as."""
-        books = _answers(client, [("TYPE", self._book(cls)) for cls in self.kinds])
+        books = _answers(client, [("TYPE", self._entries(cls)) for cls in self.kinds])
         ids = _answers(client, [("TYPE", self._ids(cls)) for cls in self.kinds])
         return {*books} <= {b"none", b"hash"} and {*ids} <= {b"none", b"zset"}
 
@@ -169,7 +169,7 @@ class RedisProjection(Projection):
     def _own(self, *parts: str) -> bytes:
         return ":".join((self._keys.prefix, "projection", *parts)).encode()
 
-    def _book(self, cls: type[Record]) -> bytes:
+    def _entries(self, cls: type[Record]) -> bytes:
         """The hash of the entries of a kind by id."""
         return self._own("entries", cls.spec.kind)
 
@@ -186,10 +186,10 @@ class RedisProjection(Projection):
         """What the script needs to know of a change."""
         cls, record_id = change.cls, change.record_id
         if change.record is None:
-            return [self._book(cls), self._ids(cls), record_id, "", json.dumps(self._strays_of(cls, record_id))]
+            return [self._entries(cls), self._ids(cls), record_id, "", json.dumps(self._strays_of(cls, record_id))]
         made = entry_of(change.record)
         documents = json.dumps([*self._documents(made)])
-        return [self._book(cls), self._ids(cls), record_id, self._entry(change, made), documents]
+        return [self._entries(cls), self._ids(cls), record_id, self._entry(change, made), documents]
 
     def _entry(self, change: Change, made: Entry) -> str:
         keys = [self._keys.key(each.pattern, *each.parts) for each in made.documents]
@@ -222,13 +222,15 @@ class RedisProjection(Projection):
         """Give what no entry lists an entry, so that it is found to differ or to be an orphan."""
         parts = parts_of(client, self._keys, self._own, cls)
         while some := list(islice(parts, _COMPARED_AT_ONCE)):
-            self._note(args=[self._book(cls), self._ids(cls), *chain.from_iterable(each.arguments for each in some)])
+            self._note(args=[self._entries(cls), self._ids(cls), *chain.from_iterable(each.arguments for each in some)])
 
     # ------------------------------------------------------------------ comparing
 
     def _compared(self, client: Redis, changes: Sequence[Change]) -> Iterator[Mismatch]:
-        states = [(self._book(change.cls), self._ids(change.cls), change.record_id) for change in changes]
-        asked = [question for book, ids, key in states for question in (("HGET", book, key), ("ZSCORE", ids, key))]
+        states = [(self._entries(change.cls), self._ids(change.cls), change.record_id) for change in changes]
+        asked = [
+            question for entries, ids, key in states for question in (("HGET", entries, key), ("ZSCORE", ids, key))
+        ]
         answers = _answers(client, asked)
         same: list[tuple[Change, Entry]] = []
         for change, kept, listed in zip(changes, answers[::2], answers[1::2], strict=True):

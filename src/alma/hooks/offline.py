@@ -123,7 +123,7 @@ class _Reader:
         return [_record(cls, row) for row in rows]
 
     def _like(self, cls: type[T], where: str, asked: Sequence[str]) -> list[T]:
-        """The records that share the most telling words with a prompt, best first."""
+        """The records that share the most distinctive words with a prompt, best first."""
         if not asked:
             return []
         table = cls.spec.table

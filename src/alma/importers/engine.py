@@ -192,7 +192,7 @@ class _Import:
         report.changed.update(kind for kind, _ in plan.changed)
         report.unchanged.update(plan.unchanged)
         report.left_out.update(plan.deleted)
-        report.quarantined.update(kind for kind, _ in plan.aside)
+        report.quarantined.update(kind for kind, _ in plan.quarantined)
         report.quarantined.update(kind for waiting in plan.waiting.values() for kind, _ in waiting)
         report.vectors.update(model for vectors in plan.vectors.values() for model in vectors)
         report.rejected.extend(plan.rejected)
@@ -235,8 +235,8 @@ class _Import:
 
     def _put_aside(self, tx: Transaction, plan: Plan, encoded: Mapping[tuple[str, str], Encoded]) -> None:
         """Quarantine suspicious records, and keep their dependents with them."""
-        if plan.aside:
-            bundles = ((_bundle(key, each, encoded, tx), each.reason) for key, each in plan.aside.items())
+        if plan.quarantined:
+            bundles = ((_bundle(key, each, encoded, tx), each.reason) for key, each in plan.quarantined.items())
             archive_unstored(tx, bundles, ArchiveCause.QUARANTINED)
         for end, archived in quarantined_records(tx, plan.waiting).items():
             attach_dependents(tx, archived, plan.waiting.get(end, {}).values())
@@ -249,7 +249,7 @@ class _Import:
             for record in plan.records()
             if record.spec.embeds and own not in plan.vectors.get((record.spec.kind, record.key), {})
         }
-        texts |= {key: each.record.text() for key, each in plan.aside.items() if own not in each.vectors}
+        texts |= {key: each.record.text() for key, each in plan.quarantined.items() if own not in each.vectors}
         said = {key: text for key, text in texts.items() if text.strip()}
         return dict(zip(said, embedder.encode_texts(said.values()), strict=True))
 

@@ -50,14 +50,14 @@ class QuarantinedRecord:
 class Plan:
     """The records to write, and what happens to the others.
 
-    `aside` is quarantined, and `waiting` are the dependents of quarantined records, by their key.
+    `quarantined` are the records to quarantine, and `waiting` the dependents of quarantined records, by their key.
     """
 
     new: dict[tuple[str, str], Record] = field(default_factory=dict)
     changed: dict[tuple[str, str], Record] = field(default_factory=dict)
     unchanged: Counter[str] = field(default_factory=Counter)
     vectors: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
-    aside: dict[tuple[str, str], QuarantinedRecord] = field(default_factory=dict)
+    quarantined: dict[tuple[str, str], QuarantinedRecord] = field(default_factory=dict)
     waiting: dict[tuple[str, str], dict[tuple[str, str], Record]] = field(default_factory=dict)
     rejected: list[Rejected] = field(default_factory=list)
     deleted: Counter[str] = field(default_factory=Counter)
@@ -81,7 +81,7 @@ class Planner:
         self._prepare = prepare
         self._seen: set[int] = set()
         self._mentioned: set[int] = set()
-        self._aside: set[int] = set()
+        self._quarantined: set[int] = set()
         self._taken: dict[tuple[str, tuple[Any, ...]], str] = {}
 
     def note(self, plan: Plan, batch: Sequence[Entry]) -> None:
@@ -90,7 +90,7 @@ class Planner:
         self._mentioned |= plan.mentioned
         if self._dry_run:
             self._seen.update(map(_number, plan.new.values()))
-            self._aside.update(hash(key) for key in plan.aside)
+            self._quarantined.update(hash(key) for key in plan.quarantined)
             for record in plan.new.values():
                 self._taken.update(dict.fromkeys(_unique(record), record.key))
 
@@ -154,7 +154,7 @@ class Planner:
         old = known.get(key)
         if entry.suspected is not None or entry.item.mention:
             # A quarantined record counts as stored.
-            old = _aside(key, away, plan) or old
+            old = _quarantined(key, away, plan) or old
         if old is None:
             if self._dry_run and _number(record) in self._seen:
                 plan.unchanged[record.spec.kind] += 1
@@ -178,7 +178,7 @@ class Planner:
         ready = record if self._prepare is None else self._prepare(record)
         vectors = entry.item.vectors if record is entry.item.record else {}
         if entry.suspected is not None:
-            plan.aside[key] = QuarantinedRecord(ready, vectors, entry.suspected)
+            plan.quarantined[key] = QuarantinedRecord(ready, vectors, entry.suspected)
             return
         is_new = key in plan.new or key not in known
         (plan.new if is_new else plan.changed)[key] = known[key] = ready
@@ -211,7 +211,7 @@ class Planner:
             end = (reference.kind, getattr(record, reference.field))
             if end in known or end in ends:
                 continue
-            if end in plan.aside or end in away or hash(end) in self._aside:
+            if end in plan.quarantined or end in away or hash(end) in self._quarantined:
                 _let_wait(record, end, away.get(end), plan)
                 return False
             if self._dry_run and hash(end) in self._seen:
@@ -241,9 +241,9 @@ def _may_be_away(batch: Sequence[Entry]) -> Iterator[tuple[str, str]]:
         yield from ((reference.kind, getattr(record, reference.field)) for reference in _required(record))
 
 
-def _aside(key: tuple[str, str], away: Mapping[tuple[str, str], ArchivedRecord], plan: Plan) -> Record | None:
-    if key in plan.aside:
-        return plan.aside[key].record
+def _quarantined(key: tuple[str, str], away: Mapping[tuple[str, str], ArchivedRecord], plan: Plan) -> Record | None:
+    if key in plan.quarantined:
+        return plan.quarantined[key].record
     return unpack(away[key]).record if key in away else None
 
 

@@ -156,8 +156,8 @@ class Middleware:
 class _Passage:
     """One request and its response."""
 
-    def __init__(self, gate: Middleware, scope: Scope, receive: Receive, send: Send) -> None:
-        self._gate = gate
+    def __init__(self, middleware: Middleware, scope: Scope, receive: Receive, send: Send) -> None:
+        self._middleware = middleware
         self._scope = scope
         self._receive = receive
         self._send = send
@@ -171,7 +171,7 @@ class _Passage:
         scope[REQUEST_ID] = self._id
 
     async def run(self) -> None:
-        self._gate.metrics.running.inc()
+        self._middleware.metrics.running.inc()
         try:
             await self._pass()
         except ClientDisconnect:
@@ -180,23 +180,23 @@ class _Passage:
         except Exception as exc:  # noqa: BLE001 - whatever happens, the caller gets an answer
             await self._refuse(exc)
         finally:
-            self._gate.metrics.running.dec()
+            self._middleware.metrics.running.dec()
             self._count()
 
     async def _pass(self) -> None:
-        gate, scope = self._gate, self._scope
-        gate.check_host(self._headers)
-        self._origin = gate.check_origin(self._headers)
+        middleware, scope = self._middleware, self._scope
+        middleware.check_host(self._headers)
+        self._origin = middleware.check_origin(self._headers)
         if self._is_preflight():
             await self._answer_preflight()
             return
         if not _is_open(scope["path"]):
-            grant = await gate.grant(scope, self._headers)
-            gate.check_rate(scope, grant)
+            grant = await middleware.grant(scope, self._headers)
+            middleware.check_rate(scope, grant)
             scope[GRANT] = grant
-            scope[VALID] = partial(gate.still_valid, self._headers)
+            scope[VALID] = partial(middleware.still_valid, self._headers)
         self._check_length()
-        await gate.app(scope, self._receive_limited, self._send_guarded)
+        await middleware.app(scope, self._receive_limited, self._send_guarded)
 
     async def _refuse(self, exc: Exception) -> None:
         error = error_of(exc)
@@ -205,14 +205,14 @@ class _Passage:
         if self._status:
             # The response has started; raising aborts the connection.
             raise exc
-        self._gate.metrics.failed(error.code)
+        self._middleware.metrics.failed(error.code)
         await error_response(error, self._id)(self._scope, self._receive, self._send_guarded)
 
     def _count(self) -> None:
         seconds = time.perf_counter() - self._begun
         method = self._scope["method"] if self._scope["method"] in _METHODS else "other"
         route = self._scope.get(ROUTE, UNKNOWN_ROUTE)
-        self._gate.metrics.answered(method, route, self._status, seconds)
+        self._middleware.metrics.answered(method, route, self._status, seconds)
         _log.debug(
             "a request was answered",
             extra={"request_id": self._id, "route": route, "status": self._status, "seconds": round(seconds, 4)},
@@ -222,19 +222,19 @@ class _Passage:
 
     def _check_length(self) -> None:
         declared = self._headers.get("content-length")
-        if declared is not None and declared.isdigit() and int(declared) > self._gate.options.max_body_bytes:
+        if declared is not None and declared.isdigit() and int(declared) > self._middleware.options.max_body_bytes:
             raise self._too_large()
 
     async def _receive_limited(self) -> Message:
         message = await self._receive()
         if message["type"] == "http.request":
             self._read += len(message.get("body", b""))
-            if self._read > self._gate.options.max_body_bytes:
+            if self._read > self._middleware.options.max_body_bytes:
                 raise self._too_large()
         return message
 
     def _too_large(self) -> HttpError:
-        limit = self._gate.options.max_body_bytes
+        limit = self._middleware.options.max_body_bytes
         return HttpError(413, f"the body is too large: at most {limit:,} bytes", headers={"Connection": "close"})
 
     # ------------------------------------------------------------------ the response

@@ -299,7 +299,7 @@ class Results:
                 self.drop(scored.key, "score", "its score of {:.3f} is below {:g}", scored.score, min_score)
             else:
                 (instructions if always and is_instruction(scored.record, request) else others).append(scored)
-        _lift_strongest(others, request.top_k)
+        _lift_top_matches(others, request.top_k)
         others.sort(key=best_first)
         self._drop_behind(others[request.top_k :], request.top_k)
         return sorted((*others[: request.top_k], *instructions), key=best_first)
@@ -335,20 +335,20 @@ def best_first(scored: ScoredRecord) -> tuple[float, str]:
     return -scored.score, scored.key
 
 
-def _lift_strongest(by_score: Sequence[ScoredRecord], top_k: int) -> None:
+def _lift_top_matches(by_score: Sequence[ScoredRecord], top_k: int) -> None:
     """Move the nearest memory and the best match by words into the first `top_k`, at most half of those: otherwise many
     similar memories with slightly higher scores could displace them.
     """
     current = [each for each in by_score if not each.notes and "overruled" not in each.terms]
     sources = (lambda each: each.similarity or 0.0, lambda each: each.terms.get("words", 0.0))
-    strongest = [max(current, key=source) for source in sources if any(map(source, current))]
+    top_matches = [max(current, key=source) for source in sources if any(map(source, current))]
     behind = {each.key for each in by_score[top_k:]}
-    late = list({each.key: each for each in strongest if each.key in behind}.values())[: top_k // 2]
+    late = list({each.key: each for each in top_matches if each.key in behind}.values())[: top_k // 2]
     if not late:
         return
-    kept = [each for each in strongest if each.key not in behind] + late
+    kept = [each for each in top_matches if each.key not in behind] + late
     keys = {each.key for each in kept}
     replaced = [each for each in by_score[:top_k] if each.key not in keys][-len(late)].score
     for each in kept:
         if each.score <= replaced:
-            each.terms["strongest"] = replaced - each.score + _AHEAD
+            each.terms["top_match"] = replaced - each.score + _AHEAD

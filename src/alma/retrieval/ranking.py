@@ -82,7 +82,7 @@ class Ranker:
                     if each.cosine is None or each.cosine < least:
                         results.drop(each.id, "similarity", "its cosine is below {:g}", least)
                 candidates = [each for each in candidates if each.cosine is not None and each.cosine >= least]
-            read = _with_strongest(candidates, most)
+            read = _with_top_matches(candidates, most)
             if len(read) < len(candidates):
                 kept = {each.id for each in read}
                 for each in candidates:
@@ -157,7 +157,7 @@ class Ranker:
         return results.pack(sorted(current, key=best_first), self.request, self.min_score)
 
 
-def _with_strongest(by_total: Sequence[Candidate], most: int) -> Sequence[Candidate]:
+def _with_top_matches(by_total: Sequence[Candidate], most: int) -> Sequence[Candidate]:
     """The first `most` candidates, of which at least half were compared by their vectors, with the nearest one and the
     best match by words. The cosine of the others is unknown until they are read.
     """

@@ -46,7 +46,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class Relations:
     """The memories that supersede each memory, transitively, and those that contradict it."""
 
-    successors: dict[str, set[str]] = field(default_factory=dict)
+    superseding: dict[str, set[str]] = field(default_factory=dict)
     contradictions: dict[str, set[str]] = field(default_factory=dict)
 
 
@@ -68,13 +68,13 @@ def relations_of(tx: Transaction, cls: type[Record], ids: Iterable[str]) -> Rela
             elif edge.from_memory_id not in direct[edge.to_memory_id]:
                 direct[edge.to_memory_id].add(edge.from_memory_id)
                 frontier.append(edge.from_memory_id)
-    found.successors = {old: _all_after(old, direct) for old in list(direct)}
+    found.superseding = {old: _all_after(old, direct) for old in list(direct)}
     return found
 
 
 def successors_of(tx: Transaction, ids: Sequence[str]) -> Mapping[str, set[str]]:
     """The memories that supersede these general memories, transitively."""
-    return relations_of(tx, Memory, ids).successors
+    return relations_of(tx, Memory, ids).superseding
 
 
 def current_first(
@@ -88,14 +88,14 @@ def current_first(
     contradicting memories that were not found are added, as items made by `scored`. A memory that becomes valid after
     `now` does not supersede yet.
     """
-    placed = list(items)
-    if not placed:
-        return placed
-    cls = type(placed[0].record)
-    relations = relations_of(tx, cls, [item.key for item in placed])
-    if not relations.successors and not relations.contradictions:
-        return placed
-    by_key = {item.key: item for item in placed}
+    ordered = list(items)
+    if not ordered:
+        return ordered
+    cls = type(ordered[0].record)
+    relations = relations_of(tx, cls, [item.key for item in ordered])
+    if not relations.superseding and not relations.contradictions:
+        return ordered
+    by_key = {item.key: item for item in ordered}
     others = _visible(tx, cls, _related(relations, by_key), targets)
     relations = _true_by_now(relations, {**others, **{key: item.record for key, item in by_key.items()}}, now)
     for old in items:
@@ -104,7 +104,7 @@ def current_first(
             if new.key not in by_key:
                 by_key[new.key] = scored(new, (f"{_how(relations, old, new)[1]} {old.key}",))
                 by_key[new.key].strength = "weak"
-                placed.append(by_key[new.key])
+                ordered.append(by_key[new.key])
             # If the old version is shown, the new one is shown as well.
             if old.strength == "strong":
                 by_key[new.key].strength = "strong"
@@ -112,7 +112,7 @@ def current_first(
             _note(old, max(newer, key=_age), relations)
     _put_in_order(relations, by_key)
     _note_contradicting(relations, by_key)
-    return placed
+    return ordered
 
 
 def holds(record: Record, now: datetime) -> bool:
@@ -121,9 +121,9 @@ def holds(record: Record, now: datetime) -> bool:
 
 
 def next_change(tx: Transaction, memories: Sequence[Memory], now: datetime) -> datetime | None:
-    """When a result changes without a write, because one of these memories or of their successors begins or ends."""
+    """When a result changes without a write: when one of these memories, or one that supersedes it, begins or ends."""
     found = {memory.id: memory for memory in memories}
-    newer = {key for keys in relations_of(tx, Memory, found).successors.values() for key in keys} - found.keys()
+    newer = {key for keys in relations_of(tx, Memory, found).superseding.values() for key in keys} - found.keys()
     every = [*memories, *(tx.get_many(Memory, sorted(newer), Scope.everywhere()) if newer else ())]
     times = [getattr(each, name) for each in every for name in ("valid_from", "valid_until", "expires_at")]
     return min((each for each in times if each is not None and each > now), default=None)
@@ -167,7 +167,7 @@ def _true_by_now(relations: Relations, known: Mapping[str, Record], now: datetim
     """The relations to visible memories that are valid by now."""
     true = {key for key, record in known.items() if _begins(record, now) <= now}
     return Relations(
-        {old: later & true for old, later in relations.successors.items() if later & true},
+        {old: later & true for old, later in relations.superseding.items() if later & true},
         {one: others & true for one, others in relations.contradictions.items() if others & true},
     )
 
@@ -188,13 +188,13 @@ def _later_than(
 ) -> list[Record]:
     """The memories that supersede a memory, and newer ones that contradict it."""
     known = {key: item.record for key, item in by_key.items()} | dict(others)
-    later = [known[key] for key in sorted(relations.successors.get(old.key, ())) if key in known]
+    later = [known[key] for key in sorted(relations.superseding.get(old.key, ())) if key in known]
     denied = [known[key] for key in sorted(relations.contradictions.get(old.key, ())) if key in known]
     return [*later, *(other for other in denied if other not in later and _age(other) > _age(old.record))]
 
 
 def _related(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[str]:
-    related = (*relations.successors.items(), *relations.contradictions.items())
+    related = (*relations.superseding.items(), *relations.contradictions.items())
     return sorted({other for old, found in related if old in by_key for other in found} - by_key.keys())
 
 
@@ -208,7 +208,7 @@ def _visible(tx: Transaction, cls: type[Record], ids: Sequence[str], targets: It
 
 
 def _how(relations: Relations, old: ScoredRecord, new: Record) -> tuple[str, str]:
-    replaced = str(new.key) in relations.successors.get(old.key, ())
+    replaced = str(new.key) in relations.superseding.get(old.key, ())
     return (SUPERSEDED, "supersedes") if replaced else (CONTRADICTED, "contradicts")
 
 
@@ -252,7 +252,7 @@ def _put_in_order(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> N
 
 
 def _pairs(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> list[tuple[str, str]]:
-    replaced = [(old, new) for old, later in relations.successors.items() for new in later]
+    replaced = [(old, new) for old, later in relations.superseding.items() for new in later]
     denied = [(old, new) for old, others in relations.contradictions.items() for new in others]
     known = [(old, new) for old, new in replaced if old in by_key and new in by_key]
     both = [(old, new) for old, new in denied if old in by_key and new in by_key and (new, old) not in known]

@@ -217,8 +217,8 @@ def query_terms(text: str) -> list[str]:
 def _query_terms(text: str) -> tuple[str, ...]:
     words = _words(text)
     foreign = _foreign(text, words)
-    telling = [word for word in words if word not in STOP_WORDS and word not in foreign] or words
-    return tuple(dict.fromkeys(" ".join(map(_stem_of, telling)).split()))
+    distinctive = [word for word in words if word not in STOP_WORDS and word not in foreign] or words
+    return tuple(dict.fromkeys(" ".join(map(_stem_of, distinctive)).split()))
 
 
 def searched_terms(text: str) -> list[str]:

@@ -72,7 +72,7 @@ def test_the_nearest_is_handed_over_among_many_that_are_better_otherwise(
     store.save_many([*many_alike(40, ASKED, NEAR), lesson("meant", "granite", MEANT, successes=0)])
     found = asked(engine)
     assert "meant" in ids(found)
-    assert found.explanation_of("meant").terms["strongest"] > 0
+    assert found.explanation_of("meant").terms["top_match"] > 0
 
 
 def test_what_has_the_most_words_is_handed_over_among_many_that_are_nearer(

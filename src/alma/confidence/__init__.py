@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from alma import clock
 from alma.arguments import earlier, renamed
@@ -50,9 +51,11 @@ class ConfidenceEngine(EarlierCalls):
     def __init__(self, alma: ALMA | None = None) -> None:
         self._alma = None if alma is None else checked_memory("confidence", alma)
 
-    def assess_strategy(self, strategy: str, context: str, agent: str) -> ConfidenceSignal:
-        """Estimate the success of a strategy in this context."""
-        return self._signals([strategy], context, agent)[0]
+    def assess_strategy(
+        self, strategy: str, context: str, agent: str, heuristic: Heuristic | None = None
+    ) -> ConfidenceSignal:
+        """Estimate the success of a strategy in this context; a heuristic that is given counts as known."""
+        return self._signals([strategy], context, agent, [] if heuristic is None else [heuristic])[0]
 
     def rank_strategies(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
         """Estimate the success of several strategies, the most promising first."""
@@ -70,11 +73,14 @@ class ConfidenceEngine(EarlierCalls):
         found = self._known(context, agent)
         return sorted(self._chances(found.heuristics, agent), key=lambda chance: -chance.strength)
 
-    def _signals(self, strategies: Sequence[str], context: str, agent: str) -> list[ConfidenceSignal]:
+    def _signals(
+        self, strategies: Sequence[str], context: str, agent: str, given: Sequence[Heuristic] = ()
+    ) -> list[ConfidenceSignal]:
         unique = dict.fromkeys(map(_checked_strategy, strategies))
         if self._alma is None:
             return [self._by_wording(strategy, context, agent) for strategy in unique]
         found, near = self._known(context, agent), self._near(context, agent)
+        found = found if not given else replace(found, heuristics=(*given, *found.heuristics))
         # Assessed one by one, so that the result for a strategy does not depend on the other strategies of the call.
         assessed = [self._memory.assess(context, agent, [strategy])[0] for strategy in unique]
         return [self._signal(each, context, agent, found, near) for each in assessed]

@@ -7,7 +7,20 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, StrEnum
 from typing import TYPE_CHECKING, Any
 
+from alma.arguments import earlier
 from alma.errors import ValidationError, shown
+from alma.harness.earlier import (
+    EarlierAgent,
+    EarlierContext,
+    EarlierSchema,
+    EarlierSetting,
+    agent_arguments,
+    context_arguments,
+    schema_arguments,
+    setting_arguments,
+    tool_arguments,
+)
+from alma.lazy import loader
 from alma.learning.validation import parsed_outcome
 from alma.model.common import LONGEST_TEXT, checked_name, checked_prose
 from alma.model.learning import Outcome
@@ -46,8 +59,19 @@ class ToolType(StrEnum):
     ANALYZE = "analyze"
     COMMUNICATE = "communicate"
     CUSTOM = "custom"
+    # The names of alma-memory for the same.
+    DATA_ACCESS = READ
+    EXECUTION = EXECUTE
+    COMMUNICATION = COMMUNICATE
+    ANALYSIS = ANALYZE
+    CREATION = WRITE
+
+    @classmethod
+    def _missing_(cls, value: object) -> ToolType | None:
+        return cls.__members__.get(value.upper()) if isinstance(value, str) else None
 
 
+@earlier(tool_arguments)
 @dataclass(frozen=True, slots=True)
 class Tool:
     """A tool of an agent: its purpose and constraints."""
@@ -64,8 +88,9 @@ class Tool:
         object.__setattr__(self, "constraints", _sentences("tool", "constraints", self.constraints))
 
 
+@earlier(setting_arguments)
 @dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(EarlierSetting):
     """The environment that stays the same between runs: description, tools, constraints."""
 
     name: str
@@ -80,8 +105,9 @@ class Setting:
         object.__setattr__(self, "tools", _tools(self.tools))
 
 
+@earlier(context_arguments)
 @dataclass(frozen=True, slots=True)
-class Context:
+class Context(EarlierContext):
     """One run: the task, the user and project, and inputs.
 
     `project_id` defaults to the project of the memory. `task_type` is the category under which the run is learned,
@@ -112,8 +138,9 @@ class Context:
         object.__setattr__(self, "constraints", _sentences("context", "constraints", self.constraints))
 
 
+@earlier(schema_arguments)
 @dataclass(frozen=True, slots=True)
-class MemorySchema:
+class MemorySchema(EarlierSchema):
     """What an agent of a domain may learn, and how many occurrences make a heuristic."""
 
     domain: str
@@ -140,14 +167,16 @@ class MemorySchema:
         )
 
 
+@earlier(agent_arguments)
 @dataclass(frozen=True, slots=True)
-class Agent:
-    """An agent: the name under which it remembers, its role, and what it may learn."""
+class Agent(EarlierAgent):
+    """An agent: the name under which it remembers, its role, what it may learn, and how it works."""
 
     name: str
     role: str = ""
     description: str = ""
     memory_schema: MemorySchema | None = None
+    traits: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         checked_name("agent", "name", self.name)
@@ -155,6 +184,7 @@ class Agent:
         object.__setattr__(self, "description", checked_prose("agent", "description", self.description))
         if self.memory_schema is not None and not isinstance(self.memory_schema, MemorySchema):
             raise ValidationError("agent", "memory_schema", self.memory_schema, "must be a MemorySchema")
+        object.__setattr__(self, "traits", _sentences("agent", "traits", self.traits))
 
 
 class RunStatus(StrEnum):
@@ -381,3 +411,7 @@ def storable_text(value: Any) -> str | None:
 def _texts(value: Any) -> tuple[str, ...]:
     listed = value if isinstance(value, Sequence) and not isinstance(value, str) else ()
     return tuple(text for each in listed if (text := storable_text(each)) is not None)
+
+
+# The place of the harness in alma-memory.
+__getattr__ = loader(__name__, {"Harness": "alma.harness.runner"})

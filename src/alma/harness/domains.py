@@ -86,12 +86,27 @@ class CodingDomain(Domain):
     name = "coding"
     setting, agents = _setting(name), _agents(name)
 
+    @classmethod
+    def create_helena(cls, alma: ALMA) -> Harness:
+        """A harness for Helena; see `create_harness`."""
+        return cls.create_harness("helena", alma)
+
+    @classmethod
+    def create_victor(cls, alma: ALMA) -> Harness:
+        """A harness for Victor; see `create_harness`."""
+        return cls.create_harness("victor", alma)
+
 
 class ResearchDomain(Domain):
     """Research: find, evaluate and combine sources."""
 
     name = "research"
     setting, agents = _setting(name), _agents(name)
+
+    @classmethod
+    def create_researcher(cls, alma: ALMA, focus: str = "") -> Harness:
+        """A harness for the researcher; see `create_harness`."""
+        return cls.create_harness("researcher", alma, constraints=[f"Focus on {focus}."] if focus else ())
 
 
 class ContentDomain(Domain):
@@ -100,12 +115,27 @@ class ContentDomain(Domain):
     name = "content"
     setting, agents = _setting(name), _agents(name)
 
+    @classmethod
+    def create_copywriter(cls, alma: ALMA) -> Harness:
+        """A harness for the copywriter; see `create_harness`."""
+        return cls.create_harness("copywriter", alma)
+
+    @classmethod
+    def create_documenter(cls, alma: ALMA) -> Harness:
+        """A harness for the documenter; see `create_harness`."""
+        return cls.create_harness("documenter", alma)
+
 
 class OperationsDomain(Domain):
     """Operations: customer support."""
 
     name = "operations"
     setting, agents = _setting(name), _agents(name)
+
+    @classmethod
+    def create_support_agent(cls, alma: ALMA) -> Harness:
+        """A harness for support; see `create_harness`."""
+        return cls.create_harness("support", alma)
 
 
 _DOMAINS: Mapping[str, type[Domain]] = {

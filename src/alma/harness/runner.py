@@ -274,17 +274,20 @@ def _strategy(context: Context, result: RunResult) -> str:
     return said if len(said) <= _MAX_STRATEGY_LENGTH and "\n" not in said and len(said.split()) > 2 else ""
 
 
-def written_prompt(setting: Setting, agent: Agent, context: Context, knowledge: str) -> str:
-    """The prompt as text; `knowledge` is the text of the memories and may be empty."""
-    constraints = (*setting.constraints, *context.constraints)
+def written_prompt(
+    setting: Setting | None = None, agent: Agent | None = None, context: Context | None = None, knowledge: str = ""
+) -> str:
+    """The prompt as text, of the parts that are given; `knowledge` is the text of the memories."""
+    tools = setting.tools if setting else ()
+    constraints = [text for part in (setting, context) if part for text in part.constraints]
     sections = (
-        ("Your Role", _role(agent)),
-        ("Environment", visible(setting.description)),
-        ("Tools", "\n".join(line for tool in setting.tools for line in _tool_lines(tool))),
+        ("Your Role", _role(agent) if agent else ""),
+        ("Environment", visible(setting.description) if setting else ""),
+        ("Tools", "\n".join(line for tool in tools for line in _tool_lines(tool))),
         ("Constraints", _listed(constraints)),
-        ("Your Task", _instructions(context.task)),
-        ("Strategy to Follow", _instructions(context.strategy or "")),
-        ("Inputs", "\n".join(_input_lines(context.inputs))),
+        ("Your Task", _instructions(context.task) if context else ""),
+        ("Strategy to Follow", _instructions(context.strategy or "") if context else ""),
+        ("Inputs", "\n".join(_input_lines(context.inputs)) if context else ""),
     )
     parts = [f"## {heading}\n{text}" for heading, text in sections if text.strip()]
     if knowledge:
@@ -299,7 +302,9 @@ def _instructions(text: str) -> str:
 
 def _role(agent: Agent) -> str:
     named = f"You are {agent.name}, {agent.role}." if agent.role else f"You are {agent.name}."
-    return visible(f"{named}\n{agent.description}").strip()
+    return "\n".join(
+        [visible(f"{named}\n{agent.description}").strip(), *(f"- {as_data(text)}" for text in agent.traits)]
+    )
 
 
 def _tool_lines(tool: Tool) -> Iterator[str]:

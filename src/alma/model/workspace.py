@@ -304,6 +304,16 @@ class ProgressLog(Record):
     note: Prose | None = None
     created_at: datetime = field(default_factory=now)
 
+    @classmethod
+    def create(cls, project_id: str, agent: str, session_id: str, *counts: int, **fields: Any) -> ProgressLog:
+        """A log that is not stored; `counts` are those of items in total, done, in progress, blocked and pending."""
+        named = dict(zip(_LOGGED, counts, strict=False))
+        fields.pop("session_start", None)
+        return cls(project_id=project_id, agent=agent, session_id=session_id, **named, **fields)
+
+
+_LOGGED = ("items_total", "items_done", "items_in_progress", "items_blocked", "items_pending")
+
 
 @record(
     "agent_state",

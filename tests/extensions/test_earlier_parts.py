@@ -1,4 +1,4 @@
-"""Programs written for alma-memory 0.4: domain schemas, confidence signals and the server object."""
+"""Programs written for alma-memory 0.4: domain schemas, signals, parts of a harness and the server object."""
 
 from __future__ import annotations
 
@@ -16,9 +16,13 @@ from alma.confidence import ConfidenceEngine, ConfidenceSignal, OpportunitySigna
 from alma.domains import DomainMemoryFactory, DomainSchema, EntityType, get_coding_schema
 from alma.domains.factory import create_coding_alma
 from alma.errors import ConfigurationError, ValidationError
+from alma.harness.base import Agent, Context, Harness, MemorySchema, Setting, Tool, ToolType
+from alma.harness.domains import CodingDomain, ContentDomain, OperationsDomain, ResearchDomain
 from alma.mcp.resources import get_agents_resource, get_config_resource, list_resources
 from alma.mcp.server import ALMAMCPServer
+from alma.progress import ProgressLog
 from alma.storage.file_based import FileBasedStorage
+from alma.testing.builders import a_heuristic
 
 
 @pytest.fixture
@@ -127,6 +131,44 @@ def test_a_signal_from_evidence_answers_the_earlier_names(alma: ALMA) -> None:
     assert signal.predicted_success == signal.confidence_score
     assert 0 < signal.uncertainty <= 1
     assert "Never tried" in signal.to_prompt()
+    known = a_heuristic(agent="helena", strategy="check each field", confidence=0.9)
+    signal = ConfidenceEngine(alma).assess_strategy("check each field", "Test a form", "helena", known)
+    assert [chance.evidence_ids[0] for chance in signal.opportunities] == [known.id]
+
+
+# ---------------------------------------------------------------------- harness and progress
+
+
+def test_the_parts_of_a_harness_take_the_earlier_arguments(alma: ALMA) -> None:
+    tool: Any = Tool
+    assert tool("reader", "Read it", ToolType.DATA_ACCESS, parameters={}).tool_type is ToolType.READ
+    assert ToolType("execution") is ToolType.EXECUTE
+    made: dict[str, Any] = {"setting": Setting, "agent": Agent, "context": Context, "schema": MemorySchema}
+    setting = made["setting"]("lab", "A quiet room", global_constraints=["Wash hands"], environment_vars={"A": "b"})
+    assert setting.global_constraints == ("Wash hands",)
+    schema = made["schema"]("lab", learnable_categories=["mixing"], forbidden_categories=["fire"], outcome_fields=["x"])
+    assert (schema.learnable_categories, schema.to_scope("ada").cannot_learn) == (["mixing"], ["fire"])
+    agent = made["agent"]("ada", "a chemist", "You mix.", schema, traits=["Careful"], default_actions=["Stir"])
+    context = made["context"](task="Mix it", timestamp=None)
+    for part, told in ((setting, "- Wash hands"), (agent, "- Careful"), (context, "Mix it"), (schema, "- mixing")):
+        assert told in part.to_prompt()
+    prompt = Harness(setting, agent, alma).build_prompt(context)
+    assert "- Careful\n\n## Environment" in prompt
+
+
+def test_the_domains_make_the_harness_of_each_agent(alma: ALMA) -> None:
+    makers = (
+        *(CodingDomain.create_helena, CodingDomain.create_victor, ResearchDomain.create_researcher),
+        *(ContentDomain.create_copywriter, ContentDomain.create_documenter, OperationsDomain.create_support_agent),
+    )
+    names = [make(alma).agent.name for make in makers]
+    assert names == ["helena", "victor", "researcher", "copywriter", "documenter", "support"]
+    assert ResearchDomain.create_researcher(alma, "birds").setting.constraints[-1] == "Focus on birds."
+
+
+def test_a_log_of_progress_is_made_without_a_store() -> None:
+    log = ProgressLog.create("shop", "helena", "s1", 5, 2, 1, 1, 1, current_action="testing")
+    assert (log.items_total, log.items_done, log.items_pending, log.current_action) == (5, 2, 1, "testing")
 
 
 # ---------------------------------------------------------------------- server

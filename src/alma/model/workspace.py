@@ -307,7 +307,7 @@ class ProgressLog(Record):
     @classmethod
     def create(cls, project_id: str, agent: str, session_id: str, *counts: int, **fields: Any) -> ProgressLog:
         """A log that is not stored; `counts` are those of items in total, done, in progress, blocked and pending."""
-        named = dict(zip(_LOGGED, counts, strict=False))
+        named: dict[str, Any] = dict(zip(_LOGGED, counts, strict=False))
         fields.pop("session_start", None)
         return cls(project_id=project_id, agent=agent, session_id=session_id, **named, **fields)
 

@@ -56,7 +56,7 @@ def test_the_secret_is_nowhere_in_the_store(store: StorageBackend, tmp_path: Pat
 @pytest.mark.parametrize(
     "wrong", ["", "alma_", "Bearer x", "alma_0123456789ab_" + "x" * 43, "\0", "alma_0123456789ab_\ud800"]
 )
-def test_what_is_no_key_opens_nothing(store: StorageBackend, wrong: str) -> None:
+def test_an_invalid_key_opens_nothing(store: StorageBackend, wrong: str) -> None:
     assert ApiKeys(store).verify(wrong) is None
 
 

@@ -197,7 +197,7 @@ def test_two_relays_at_once_leave_the_state_of_the_last_change(projection: Redis
 # ---------------------------------------------------------------------- verify
 
 
-def test_an_expired_key_is_no_mismatch(projection: RedisProjection, keys: Keys) -> None:
+def test_an_expired_key_is_not_a_mismatch(projection: RedisProjection, keys: Keys) -> None:
     every = a_workspace()
     projection.apply(every)
     keys.expire(*keys.names())

@@ -107,7 +107,7 @@ def test_what_worked_counts_for_the_same_task_in_other_words(engine: ConfidenceE
     assert signal.recommendation in {"yes", "strong_yes"}
 
 
-def test_the_opposite_of_what_works_is_no_good_idea(engine: ConfidenceEngine) -> None:
+def test_the_opposite_of_what_works_is_not_a_good_idea(engine: ConfidenceEngine) -> None:
     engine._memory.learning.strategies.judge = ScriptedJudge(opposite=[(GOOD, f"never {GOOD}")])
     signal = engine.assess_strategy(f"never {GOOD}", CONTEXT, "ada")
     assert signal.recommendation in {"caution", "avoid"}
@@ -131,6 +131,6 @@ def test_what_is_known_to_go_wrong_is_told_without_asking_for_a_strategy(engine:
 
 
 @pytest.mark.parametrize("strategies", ["one text", [], ["", "x"], 5, [["x"]]])
-def test_what_is_no_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
+def test_an_invalid_list_of_strategies_is_refused(engine: ConfidenceEngine, strategies: list[str]) -> None:
     with pytest.raises(ValidationError, match="must"):
         engine.rank_strategies(strategies, CONTEXT, "ada")

@@ -103,7 +103,7 @@ def test_watching_twice_tells_once_and_unwatching_tells_nothing(
     assert len(told) == 1
 
 
-def test_a_store_is_listened_to_only_while_somebody_is_subscribed(emitter: EventEmitter, store: StorageBackend) -> None:
+def test_a_store_is_listened_to_only_while_someone_is_subscribed(emitter: EventEmitter, store: StorageBackend) -> None:
     emitter.watch(store)
     listening = [len(store._listeners)]
     end = emitter.subscribe("created", lambda _: None)
@@ -290,7 +290,7 @@ def test_events_beyond_the_queue_are_dropped_and_counted_and_the_writer_does_not
     assert "an event was dropped" in caplog.text
 
 
-def test_closing_handles_what_is_queued_and_then_tells_nobody() -> None:
+def test_closing_handles_what_is_queued_and_then_tells_no_one() -> None:
     seen: list[MemoryEvent] = []
     emitter = EventEmitter()
     emitter.subscribe_all(seen.append, background=True)

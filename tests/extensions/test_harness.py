@@ -381,7 +381,7 @@ def test_a_dictionary_says_what_a_result_says(harness: Harness, alma: ALMA) -> N
     assert outcome.user_feedback == "too slow"
 
 
-def test_where_nobody_says_how_it_was_done_it_is_remembered_and_not_generalised(harness: Harness, alma: ALMA) -> None:
+def test_where_no_one_says_how_it_was_done_it_is_remembered_and_not_generalised(harness: Harness, alma: ALMA) -> None:
     for _ in range(5):
         harness.run(Context(task=TASK), lambda prompt: {"status": 200})
     assert len(outcomes(alma)) == 5
@@ -407,7 +407,7 @@ def _with_default(text: str = "", retries: int = 2) -> str:
 
 
 @pytest.mark.parametrize("said", ["maybe", 0.5, "partial", [True]])
-def test_a_verdict_that_is_neither_is_no_success_and_says_so(harness: Harness, said: object) -> None:
+def test_a_verdict_that_is_neither_is_not_a_success_and_says_so(harness: Harness, said: object) -> None:
     result = harness.run(Context(task=TASK), lambda prompt: {"success": said})
     assert (result.success, result.error) == (False, f"success is {said!r}, which is neither success nor failure")
 

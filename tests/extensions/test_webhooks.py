@@ -314,7 +314,7 @@ def test_what_was_received_is_an_event_again(emitter: EventEmitter, server: Webh
 
 
 @pytest.mark.parametrize("wrong", [{"event_type": None}, {"timestamp": "soon"}, {"event_type": "vanished"}])
-def test_what_is_no_event_is_refused(wrong: dict[str, Any]) -> None:
+def test_an_invalid_event_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match=f"event.{next(iter(wrong))}"):
         MemoryEvent.from_dict({**an_event().to_dict(), **wrong})
 
@@ -644,7 +644,7 @@ def test_an_old_request_is_refused_and_the_window_can_be_chosen() -> None:
 @pytest.mark.parametrize(
     ("signature", "moment"), [(None, "1"), ("", "1"), ("sha256=é", "1"), ("x", None), ("x", "soon")]
 )
-def test_what_is_no_signature_is_false(signature: str | None, moment: str | None) -> None:
+def test_an_invalid_signature_is_false(signature: str | None, moment: str | None) -> None:
     assert not verify_signature(SECRET, b"{}", signature, moment)
 
 

@@ -65,7 +65,7 @@ def test_something_else_is_told_in_one_sentence(alma: ALMA, call: Callable[[ALMA
     assert "\n" not in str(caught.value)
 
 
-def test_no_schema_has_a_name_that_is_no_text() -> None:
+def test_no_schema_has_a_name_that_is_not_a_text() -> None:
     factory = DomainMemoryFactory()
     assert factory.get_schema([]) is None  # type: ignore[arg-type]
     assert factory.unregister_schema({}) is False  # type: ignore[arg-type]

@@ -110,7 +110,7 @@ def test_no_facts_are_no_facts() -> None:
 
 
 @pytest.mark.parametrize("answer", [{"other": 1}, {"facts": "none"}, {"facts": None}, {"facts": {"content": "x"}}])
-def test_json_of_another_shape_is_no_answer(answer: Any) -> None:
+def test_json_of_another_shape_is_not_an_answer(answer: Any) -> None:
     with pytest.raises(ExtractionError, match="without a list of facts"):
         LLMFactExtractor(ScriptedModel(answer)).extract(CONVERSATION)
     result = create_extractor(llm=ScriptedModel(answer)).extract(CONVERSATION)
@@ -118,7 +118,7 @@ def test_json_of_another_shape_is_no_answer(answer: Any) -> None:
     assert "without a list of facts" in (result.degraded or "")
 
 
-def test_nobody_is_asked_about_an_empty_conversation() -> None:
+def test_no_one_is_asked_about_an_empty_conversation() -> None:
     model = ScriptedModel("x")
     assert len(LLMFactExtractor(model).extract([{"role": "user", "content": " "}])) == 0
     assert model.asked == []

@@ -381,7 +381,7 @@ def test_content_may_come_in_parts() -> None:
 @pytest.mark.parametrize(
     "messages", ["hello", {"role": "user"}, [7], [{"content": "x"}], [{"role": "user", "content": 7}], 7]
 )
-def test_what_is_no_conversation_is_refused(messages: Any) -> None:
+def test_an_invalid_conversation_is_refused(messages: Any) -> None:
     with pytest.raises(ValidationError):
         RuleBasedExtractor(STRICT).extract(messages)
 

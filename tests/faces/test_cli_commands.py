@@ -276,7 +276,7 @@ def test_a_damaged_store_is_one_sentence(folder: Path) -> None:
         assert "Traceback" not in ran.stderr
 
 
-def test_nobody_expected_is_told_without_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_one_expected_is_told_without_a_traceback(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("alma.cli.store_options.place_of", lambda *_: 1 / 0)
     ran = run("stats")
     assert (ran.returncode, ran.stderr) == (
@@ -286,7 +286,7 @@ def test_nobody_expected_is_told_without_a_traceback(folder: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("length", [10, 900_000])
-def test_a_reader_that_has_seen_enough_is_no_error(folder: Path, length: int) -> None:
+def test_a_reader_that_has_seen_enough_is_not_an_error(folder: Path, length: int) -> None:
     with ALMA.from_config() as memory:
         memory.storage.save(make.a_memory(project_id="shop", content="x" * length))
     started = subprocess.Popen(

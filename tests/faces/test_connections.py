@@ -178,7 +178,7 @@ def test_a_body_that_dribbles_in_is_refused(
 
 
 @on_both_servers
-def test_a_body_that_nobody_reads_any_more_is_not_waited_for_either(serve: Serve, tmp_path: Path) -> None:
+def test_a_body_that_no_one_reads_any_more_is_not_waited_for_either(serve: Serve, tmp_path: Path) -> None:
     with serve(tmp_path, body_seconds=0.5) as address, connected(address) as connection:
         connection.sendall(b"POST /nothing HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n{")
         assert said(connection).startswith(b"HTTP/1.1 404")

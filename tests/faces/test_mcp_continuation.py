@@ -70,7 +70,7 @@ def test_an_item_larger_than_a_page_comes_in_several() -> None:
     assert len(pages) > 5
 
 
-def test_a_mapping_that_somebody_filled_loses_its_last_entries() -> None:
+def test_a_mapping_that_someone_filled_loses_its_last_entries() -> None:
     answer = {"metadata": {f"key {number}": number for number in range(5_000)}}
     assert token_count(truncate(answer, BUDGET).value) <= BUDGET
     assert whole(answer, BUDGET)[0] == answer
@@ -81,7 +81,7 @@ def test_what_fits_is_left_as_it_is() -> None:
     assert truncate(answer, BUDGET).value is answer
 
 
-def test_a_cursor_gives_the_same_again_and_nobody_else_anything() -> None:
+def test_a_cursor_gives_the_same_again_and_no_one_else_anything() -> None:
     kept = Continuations()
     cursor = kept.keep("mine", (Piece("/a", 1),))
     assert kept.next_pieces("mine", cursor, BUDGET) == kept.next_pieces("mine", cursor, BUDGET)

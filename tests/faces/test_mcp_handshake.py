@@ -80,7 +80,7 @@ def test_a_discovery_is_answered_as_the_library_does() -> None:
         {"_meta": {"progressToken": 1}},
     ],
 )
-def test_a_greeting_that_is_not_quite_right_is_left_to_the_library(changed: dict[str, Any]) -> None:
+def test_a_handshake_that_is_not_quite_right_is_left_to_the_library(changed: dict[str, Any]) -> None:
     message = initialize()
     assert of_greeting({**message, "params": {**message["params"], **changed}}) is None
 
@@ -98,7 +98,7 @@ def test_whatever_else_comes_first_is_left_to_the_library(line: bytes) -> None:
     assert handshake_response(line) is None
 
 
-def test_nothing_heavy_is_loaded_for_the_greeting() -> None:
+def test_nothing_heavy_is_loaded_for_the_handshake() -> None:
     program = "import sys, alma.mcp.server; print(*sorted(m.partition('.')[0] for m in sys.modules))"
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, env=unmeasured())
     loaded = run.stdout.split()

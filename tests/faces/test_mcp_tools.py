@@ -418,7 +418,7 @@ def test_what_is_not_there_has_the_code_of_the_clients_version(options: Options,
 
 
 @pytest.mark.parametrize("name", ["alma_health", "alma://config"])
-def test_what_nobody_expected_is_told_to_the_log_alone(
+def test_what_no_one_expected_is_told_to_the_log_alone(
     options: Options, name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(path: str) -> None:

@@ -51,7 +51,7 @@ def test_without_a_key_nothing_but_health_answers_where_one_is_needed(alma: ALMA
 @pytest.mark.parametrize(
     "header", ["Bearer", "Bearer alma_000000000000_" + "x" * 43, "Basic YTpi", "alma_x", "Bearer \xff"]
 )
-def test_what_is_no_key_is_refused(alma: ALMA, header: str) -> None:
+def test_an_invalid_key_is_refused(alma: ALMA, header: str) -> None:
     with served(alma) as address, client_of(address) as client:
         answer = client.get("/v1/memories", headers=[(b"Authorization", header.encode("latin-1"))])
         assert (answer.status_code, code_of(answer)) == (401, "unauthenticated")
@@ -181,7 +181,7 @@ def test_a_body_that_never_comes_is_not_waited_for(alma: ALMA) -> None:
             assert connection.recv(100).startswith(b"HTTP/1.1 408")
 
 
-def test_a_caller_that_hangs_up_is_no_defect(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_caller_that_hangs_up_is_not_a_defect(alma: ALMA, caplog: pytest.LogCaptureFixture) -> None:
     with served(alma) as address, client_of(address) as client:
         where = urlsplit(address)
         with socket.create_connection((where.hostname or "", where.port or 0), 10) as connection:

@@ -136,7 +136,7 @@ def test_after_some_tries_the_last_error_is_raised() -> None:
             client.stats()
 
 
-def test_what_is_no_such_service_is_said_to_be_none() -> None:
+def test_another_service_is_not_taken_for_this_one() -> None:
     with _Troubled() as server, Client(server.url) as client:
         server.script.append(Reply(404, b"<html>"))
         with pytest.raises(ServiceError, match="without an ALMA error"):

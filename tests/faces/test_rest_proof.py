@@ -127,7 +127,7 @@ PIECES = (
 # fmt: on
 
 
-def test_garbage_on_the_wire_is_refused_and_harms_nobody(address: str) -> None:
+def test_garbage_on_the_wire_is_refused_and_harms_no_one(address: str) -> None:
     @given(st.lists(st.sampled_from(PIECES) | st.binary(max_size=40), max_size=14).map(b"".join))
     @settings(examples(40), phases=[Phase.generate])
     def garbage(data: bytes) -> None:

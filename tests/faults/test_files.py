@@ -125,7 +125,7 @@ def test_a_file_that_is_gone_while_its_backup_is_there_is_a_torn_file(tmp_path: 
 
 
 @pytest.mark.parametrize("left", ["{torn", "{}", "[1]"])
-def test_an_unfinished_commit_that_nobody_can_read_is_named(tmp_path: Path, left: str) -> None:
+def test_an_unfinished_commit_that_no_one_can_read_is_named(tmp_path: Path, left: str) -> None:
     with opened(files_address(tmp_path)) as store:
         prepare(store, a_heuristic("one"))
         marker = tmp_path / "commit.json"

@@ -210,7 +210,7 @@ def test_insights_are_those_of_the_store_while_the_server_lags_and_after_it_lost
         assert not asks_the_server()
 
 
-def test_what_a_stranger_writes_into_the_graph_is_not_believed(
+def test_what_an_untrusted_source_writes_into_the_graph_is_not_believed(
     walks: Neo4jWalks, opened: Neo4jProjection, graph: GraphReader, store: StorageBackend
 ) -> None:
     mine = [Memory(id=f"mine-{number}", content="x", project_id="shop", user_id="ana") for number in range(2)]

@@ -119,7 +119,7 @@ def test_failures_of_tools_become_a_warning(resident: Project) -> None:
     assert "xdist" in (warnings[0].why_bad or "")
 
 
-def test_an_interruption_is_no_failure(resident: Project) -> None:
+def test_an_interruption_is_not_a_failure(resident: Project) -> None:
     failed: Any = {"tool_name": "Bash", "tool_input": {"command": "sleep 1000"}, "error": "interrupted"}
     resident.hook("PostToolUseFailure", session_id="s", is_interrupt=True, **failed)
     assert not list((resident.place.folder / "spool").glob("*.json"))
@@ -306,7 +306,7 @@ def test_a_failed_tool_of_codex_is_recognised_by_its_transcript(tmp_path: Path, 
     assert (None if event is None else event.error) == error
 
 
-def test_what_gemini_puts_into_a_prompt_is_no_part_of_it() -> None:
+def test_what_gemini_puts_into_a_prompt_is_not_part_of_it() -> None:
     escaped = marked("- Prefers: tabs", "gemini-cli", "ana").replace("<", "&lt;").replace(">", "&gt;")
     prompt = f"<hook_context>{escaped}</hook_context>\n\nFix the flaky test"
     event = event_of(HOSTS["gemini-cli"], "BeforeAgent", {"prompt": prompt})

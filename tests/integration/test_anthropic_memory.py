@@ -198,7 +198,7 @@ def test_names_that_no_folder_can_have_are_refused(alma: ALMA, path: str) -> Non
         call(ALMAMemoryTool(alma), "create", path, file_text="text")
 
 
-def test_text_that_is_no_unicode_is_refused(alma: ALMA) -> None:
+def test_text_that_is_not_unicode_is_refused(alma: ALMA) -> None:
     with pytest.raises(ToolError, match="not valid Unicode"):
         call(ALMAMemoryTool(alma), "create", "/memories/a", file_text="\ud800")
 

@@ -216,7 +216,7 @@ def test_a_bad_time_to_live_is_refused(alma: ALMA, ttl: float) -> None:
         ALMAStore(alma).put(("a",), "key", {"a": 1}, ttl=ttl)
 
 
-def test_what_is_no_json_and_unknown_operators_are_one_sentence(alma: ALMA) -> None:
+def test_invalid_json_and_unknown_operators_are_one_sentence(alma: ALMA) -> None:
     store = ALMAStore(alma)
     with pytest.raises(ValidationError, match="must be JSON"):
         store.put(("a",), "key", {"a": object()})

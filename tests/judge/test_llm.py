@@ -136,6 +136,6 @@ def test_what_helps_and_what_is_an_injection_is_left_to_the_fallback() -> None:
     assert not model.asked
 
 
-def test_something_that_is_no_model_is_refused() -> None:
+def test_something_that_is_not_a_model_is_refused() -> None:
     with pytest.raises(ValidationError, match="create_language_model"):
         LLMJudge("gpt")  # type: ignore[arg-type]

@@ -76,7 +76,7 @@ def test_a_rule_that_was_changed_in_between_is_strengthened_as_it_is_now(pair: t
     assert (changed.condition, changed.occurrence_count) == ("another one", 13)
 
 
-def test_a_warning_that_somebody_completed_in_between_is_left_alone(pair: tuple[ALMA, ALMA]) -> None:
+def test_a_warning_that_someone_completed_in_between_is_left_alone(pair: tuple[ALMA, ALMA]) -> None:
     for n in range(12):
         learn(pair[0], n, 1, STRATEGIES[0], False)
     (warning,) = pair[0].storage.find(AntiPattern, SHOP)

@@ -275,7 +275,7 @@ class TestHeuristics:
         ]
         assert lessons[0] == lessons[1] != lessons[2]
 
-    def test_what_somebody_said_is_not_the_same_is_taken_out_and_stays_out(self, alma: ALMA) -> None:
+    def test_what_someone_said_is_not_the_same_is_taken_out_and_stays_out(self, alma: ALMA) -> None:
         alma.learning.strategies.judge = ScriptedJudge(same=[BACKOFF])
         for strategy in (BACKOFF[0], BACKOFF[1], BACKOFF[0], BACKOFF[0]):
             rule = learn(alma, strategy=strategy).heuristic
@@ -381,7 +381,7 @@ class TestHeuristics:
         (made,) = heuristics(other)
         assert made.occurrence_count == 5
 
-    def test_a_lesson_that_somebody_else_begins_at_the_same_moment_is_the_same(self, open_alma: Open) -> None:
+    def test_a_lesson_that_someone_else_begins_at_the_same_moment_is_the_same(self, open_alma: Open) -> None:
         one, other = open_alma(), open_alma()
         index = Interrupted(one.retrieval.index, lambda: learn(other, task="Bake roll 0"))
         one.learning = LearningProtocol(one.storage, one.embedder, index)
@@ -438,7 +438,7 @@ class TestAntiPatterns:
         learn(alma, strategy="wait for the element")
         assert anti_patterns(alma)[0].better_alternative == "wait for the element"
 
-    def test_the_failing_strategy_in_other_words_is_no_alternative(self, alma: ALMA) -> None:
+    def test_the_failing_strategy_in_other_words_is_not_an_alternative(self, alma: ALMA) -> None:
         alma.learning.strategies.judge = ScriptedJudge(same=[("sleep for five seconds", "wait 5 s")], probability=0.55)
         alma.learning.strategies.tuning = LessonTuning(same=0.5)
         learn(alma, strategy="sleep for five seconds", task="Test the login form of the shop")

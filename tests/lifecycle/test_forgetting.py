@@ -89,7 +89,7 @@ def test_old_outcomes_are_forgotten_and_young_ones_stay(store: StorageBackend) -
     ],
     ids=["heuristic", "unvalidated heuristic", "knowledge", "anti-pattern", "memory", "pattern"],
 )
-def test_what_nobody_has_seen_for_long_is_stale(store: StorageBackend, stale: Record, fresh: Record) -> None:
+def test_what_no_one_has_seen_for_long_is_stale(store: StorageBackend, stale: Record, fresh: Record) -> None:
     store.save_many([stale, fresh])
     assert forgotten(store, stale_after_days=PrunePolicy().stale_after_days) == {"x": PruneReason.STALE}
 
@@ -356,7 +356,7 @@ def test_a_lesson_that_is_validated_again_is_trusted_as_before(store: StorageBac
     assert store.require(Heuristic, "h", SHOP).confidence == pytest.approx(0.8, abs=0.01)
 
 
-def test_a_confidence_that_somebody_set_is_what_fades_next(store: StorageBackend) -> None:
+def test_a_confidence_that_someone_set_is_what_fades_next(store: StorageBackend) -> None:
     store.save(a_heuristic(id="h", confidence=0.8, last_validated=ago(30), created_at=ago(30)))
     decayer = ConfidenceDecayer(store, LinearDecay(60))
     decayer.apply(SHOP)

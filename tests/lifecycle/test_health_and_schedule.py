@@ -101,7 +101,7 @@ def test_a_report_tells_what_the_policy_would_forget(store: StorageBackend) -> N
     assert report.recommendations == ("1 outcome records have expired: prune them",)
 
 
-def test_what_is_no_policy_is_refused(store: StorageBackend) -> None:
+def test_an_invalid_policy_is_refused(store: StorageBackend) -> None:
     with pytest.raises(ValidationError, match="must be a PrunePolicy"):
         MemoryHealthMonitor(store, {"outcome": 90})  # type: ignore[arg-type]
 
@@ -249,7 +249,7 @@ def test_a_clock_that_was_ahead_does_not_stop_cleanups(store: StorageBackend) ->
     assert cleanup.next_run == clock.now + HOUR
 
 
-def test_a_lease_that_was_taken_by_a_clock_ahead_holds_nobody_off(store: StorageBackend) -> None:
+def test_a_lease_that_was_taken_by_a_clock_ahead_holds_no_one_off(store: StorageBackend) -> None:
     class Killed(ForgettingEngine):
         def prune(self, *args: Any, **kwargs: Any) -> Any:
             raise KeyboardInterrupt

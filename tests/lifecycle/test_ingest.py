@@ -260,7 +260,7 @@ def test_what_only_sounds_alike_stays_apart(sqlite: StorageBackend, light: Inges
 @pytest.mark.parametrize(
     "difference", [{"agent": "victor"}, {"project_id": "blog"}, {"domain": "auth"}], ids=lambda d: next(iter(d))
 )
-def test_what_belongs_to_another_scope_or_domain_is_no_duplicate(light: Ingest, difference: dict[str, Any]) -> None:
+def test_what_belongs_to_another_scope_or_domain_is_not_a_duplicate(light: Ingest, difference: dict[str, Any]) -> None:
     light.save(some_knowledge())
     assert light.save(some_knowledge(**difference)).status is Status.STORED
 
@@ -373,7 +373,7 @@ def test_saying_that_one_repeats_makes_it_no_news(ingest: Ingest, opening: str) 
         ingest.save(some_knowledge(fact=f"{opening}the login uses OAuth with a token of one day"))
 
 
-def test_what_is_new_is_no_echo(ingest: Ingest) -> None:
+def test_what_is_new_is_not_an_echo(ingest: Ingest) -> None:
     ingest.served(["the gateway times out after 30 seconds, always retry it"], "helena", SHOP)
     for fact in (
         "the gateway times out after 60 seconds, always retry it",
@@ -405,7 +405,7 @@ def test_outcomes_of_what_was_served_are_learned(ingest: Ingest) -> None:
 
 
 @pytest.mark.parametrize("difference", [{"agent": "victor"}, {"project_id": "blog"}], ids=["agent", "project"])
-def test_what_another_agent_or_project_was_served_is_no_echo(ingest: Ingest, difference: dict[str, Any]) -> None:
+def test_what_another_agent_or_project_was_served_is_not_an_echo(ingest: Ingest, difference: dict[str, Any]) -> None:
     ingest.served(["tokens expire after a day in this shop"], "helena", SHOP)
     fact = some_knowledge(fact="tokens expire after a day in this shop", **difference)
     assert ingest.save(fact).status is Status.STORED

@@ -188,7 +188,7 @@ def test_of_a_batch_only_what_a_redactor_fails_at_is_refused(tmp_path: Path) -> 
         assert [each.status for each in alma.ingest.save_many(notes[:1])] == ["refused"]
 
 
-def test_what_is_no_redactor_is_an_error(tmp_path: Path) -> None:
+def test_an_invalid_redactor_is_an_error(tmp_path: Path) -> None:
     wrong: Any = "mask everything"
     with pytest.raises(ValidationError, match=r"redactor must have a method redact"):
         ALMA.quickstart(tmp_path / "alma.db", embedding_provider="mock", redactor=wrong)

@@ -107,7 +107,7 @@ def test_preferences_of_one_category_that_fit_together_are_not_related(tmp_path:
         assert told(alma, first.id, UserPreference) == []
 
 
-def test_without_a_model_only_what_somebody_says_replaces_a_fact(tmp_path: Path) -> None:
+def test_without_a_model_only_what_someone_says_replaces_a_fact(tmp_path: Path) -> None:
     with opened(tmp_path, StrictJudge()) as alma:
         old, unrelated = fact(alma, CENTRAL), fact(alma, WEST)
         assert told(alma, old.id) == []
@@ -116,7 +116,7 @@ def test_without_a_model_only_what_somebody_says_replaces_a_fact(tmp_path: Path)
         assert told(alma, unrelated.id) == []
 
 
-def test_what_somebody_says_stands_above_what_the_judge_found(alma: ALMA) -> None:
+def test_what_someone_says_stands_above_what_the_judge_found(alma: ALMA) -> None:
     old = fact(alma, CENTRAL)
     fact(alma, WEST, supersedes=old.id)
     (related,) = alma.facts.of(DomainKnowledge, old.id, alma.scope())
@@ -171,7 +171,7 @@ def test_what_is_stated_again_holds_again(alma: ALMA) -> None:
     assert [each.id for each in alma.retrieve(ASKED, "ops").domain_knowledge] == [old.id, new.id]
 
 
-def test_somebody_says_that_it_does_not_replace_it_and_this_is_remembered(alma: ALMA) -> None:
+def test_someone_says_that_it_does_not_replace_it_and_this_is_remembered(alma: ALMA) -> None:
     old, new = fact(alma, CENTRAL), fact(alma, WEST)
     done = perform(alma, "distinguish_memories", memory_id=old.id, other_id=new.id)
     assert list(done.removed) == ["supersedes"]
@@ -200,7 +200,7 @@ def test_facts_of_other_agents_and_projects_are_not_compared(alma: ALMA, judge: 
     assert alma.storage.count(FactRelationship, Scope.everywhere()) == 0
 
 
-def test_a_stranger_replaces_nothing(alma: ALMA, judge: LabelledJudge) -> None:
+def test_an_untrusted_source_replaces_nothing(alma: ALMA, judge: LabelledJudge) -> None:
     old = fact(alma, CENTRAL)
     fact(alma, WEST, source="web")
     assert judge.asked == []

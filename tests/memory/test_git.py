@@ -186,7 +186,7 @@ def test_a_partial_clone_fetches_nothing(repository: Path, tmp_path: Path, name:
     assert not mark.exists()
 
 
-def test_a_pointer_that_leads_nowhere_is_no_repository(tmp_path: Path) -> None:
+def test_a_pointer_that_leads_nowhere_is_not_a_repository(tmp_path: Path) -> None:
     (tmp_path / ".git").write_text("gitdir: ../nowhere\n")
     assert read_git_context(tmp_path) is None
 

@@ -97,7 +97,7 @@ def test_none_says_nothing(light: Journal) -> None:
     assert (made.category, made.importance_score, made.layer_project) == ("database", 0.5, True)
 
 
-def test_a_memory_of_nobody_is_refused(light: Journal) -> None:
+def test_a_memory_of_no_one_is_refused(light: Journal) -> None:
     with pytest.raises(ScopeViolationError, match="a user, a project or a session"):
         light.create("x")
 

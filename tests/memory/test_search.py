@@ -163,7 +163,7 @@ def test_a_least_similarity_leaves_out_what_is_less_similar(telling: Journal) ->
         assert hits[0].similarity >= 0.7
 
 
-def test_the_threshold_that_somebody_chose_holds_for_searches_by_meaning(
+def test_the_threshold_that_someone_chose_holds_for_searches_by_meaning(
     telling: Journal, store: StorageBackend
 ) -> None:
     near = note(telling, "The payment gateway timed out")

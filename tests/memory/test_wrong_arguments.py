@@ -57,7 +57,7 @@ def test_who_acts_is_an_attribution(alma: ALMA, call: Callable[[ALMA, Any], obje
         lambda alma: alma.writer.save(WRONG),
     ],
 )
-def test_what_is_no_id_path_or_record_is_refused(alma: ALMA, call: Callable[[ALMA], object]) -> None:
+def test_an_invalid_id_path_or_record_is_refused(alma: ALMA, call: Callable[[ALMA], object]) -> None:
     with pytest.raises(ValidationError):
         call(alma)
 

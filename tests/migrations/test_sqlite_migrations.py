@@ -247,7 +247,7 @@ def test_a_step_runs_once_after_all_the_sql(path: Path, connection: sqlite3.Conn
     assert found == (5,)
 
 
-def test_a_step_that_nobody_knows_changes_nothing(path: Path, connection: sqlite3.Connection) -> None:
+def test_a_step_that_no_one_knows_changes_nothing(path: Path, connection: sqlite3.Connection) -> None:
     SQLiteStorage(path).close()
     before = catalogue(connection)
     unknown = Migration(9001, "unknown", "-- then: dance\nCREATE TABLE later (x);\n")
@@ -388,7 +388,7 @@ def test_looking_at_the_migrations_of_a_store_leaves_every_file_as_it_was(path: 
     assert died or not path.with_name("alma.db-shm").exists()
 
 
-def test_a_file_that_is_no_database_is_an_error_and_stays(path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_an_error_and_stays(path: Path) -> None:
     path.write_text("these are my notes " * 1000)
     with pytest.raises(StorageError, match="not a database"):
         SQLiteStorage(path)

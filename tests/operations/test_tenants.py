@@ -183,7 +183,7 @@ def test_a_pattern_is_told_to_a_user_only_if_their_own_memories_show_it(memory: 
 
 
 @pytest.mark.parametrize("grant", [Grant(project_id="atlantis"), Grant(project_id="atlantis", user_id="*"), Grant()])
-def test_what_is_private_reaches_nobody_else_in_the_project(memory: ALMA, grant: Grant) -> None:
+def test_what_is_private_reaches_no_one_else_in_the_project(memory: ALMA, grant: Grant) -> None:
     ana = tenant(memory, "Zanzibar", Grant(project_id="atlantis", user_id="ana"), {})
     session = ana.call("create_session", {"name": "work"})["session"]["id"]
     kept = [

@@ -97,5 +97,5 @@ def test_a_password_beside_a_usual_account_goes(text: str, secret: str) -> None:
         "the app password is only used when the user asks",
     ],
 )
-def test_what_stands_beside_a_usual_account_and_is_no_password_stays(text: str) -> None:
+def test_what_stands_beside_a_usual_account_and_is_not_a_password_stays(text: str) -> None:
     assert redact_text(text).text == text

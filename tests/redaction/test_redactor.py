@@ -487,7 +487,7 @@ def test_a_secret_is_masked_alone_and_inside_of_a_sentence() -> None:
         assert redact_text(expected).text == expected
 
 
-def test_what_is_no_secret_survives() -> None:
+def test_text_without_secrets_survives() -> None:
     assert [text for text in HARMLESS if redact_text(text).text != text] == []
 
 
@@ -599,7 +599,7 @@ def test_secrets_that_are_keys_of_json_stay_apart() -> None:
     assert memory.content_json == {"[redacted:github_token]": 1, "[redacted:github_token]'": 2}
 
 
-def test_the_name_of_a_variable_is_no_secret() -> None:
+def test_the_name_of_a_variable_is_not_a_secret() -> None:
     record = a_memory(content="api_key=OPENAI_API_KEY", content_json={"password": "DB_PASSWORD"})
     assert redact_record(record) == (record, ())
 

@@ -150,7 +150,7 @@ def test_detecting_again_changes_nothing(store: StorageBackend, relationships: R
     assert store.find(MemoryRelationship, EVERYWHERE) == before
 
 
-def test_detection_leaves_alone_how_strong_somebody_said_it_is(
+def test_detection_leaves_alone_how_strong_someone_said_it_is(
     store: StorageBackend, relationships: Relationships
 ) -> None:
     said(store, "a", "Login fails", title="#12 login fails")

@@ -72,7 +72,7 @@ def test_contradictions_are_gaps_until_one_supersedes_the_other(store: StorageBa
     assert gaps(store) == []
 
 
-def test_knowledge_that_nobody_touched_is_stale(store: StorageBackend) -> None:
+def test_knowledge_that_no_one_touched_is_stale(store: StorageBackend) -> None:
     long_ago = now() - timedelta(days=400)
     times = {"created_at": long_ago, "updated_at": long_ago, "last_accessed_at": long_ago}
     store.save(make.a_memory(id="old", memory_type="insight", content="the API is slow", **times))

@@ -245,6 +245,6 @@ def test_insights_come_from_several_projects_of_one_user(store: StorageBackend) 
     assert Patterns(store).get_cross_project_insights("eve") == []
 
 
-def test_what_recurs_in_one_project_alone_is_no_insight(store: StorageBackend) -> None:
+def test_what_recurs_in_one_project_alone_is_not_an_insight(store: StorageBackend) -> None:
     two_timeouts(store)
     assert Patterns(store).get_cross_project_insights("ana") == []

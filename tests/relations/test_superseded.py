@@ -107,7 +107,7 @@ def test_a_successor_that_the_reader_may_not_see_is_not_told_of(house: House) ->
     assert found.explanation_of("old").notes == ()
 
 
-def test_whoever_asks_how_it_was_then_gets_what_was_true_then(house: House) -> None:
+def test_a_query_that_asks_how_it_was_then_gets_what_was_true_then(house: House) -> None:
     then, later = datetime(2024, 3, 5, tzinfo=UTC), datetime(2025, 6, 1, tzinfo=UTC)
     some_others(house)
     house.say("old", "The database we use for invoices is MySQL", event_time=then)

@@ -87,7 +87,7 @@ def test_however_many_are_asked_for_a_copy_is_handed_over_once(engine: Retrieval
     assert len(engine.retrieve(QUESTION, "helena", "shop", top_k=40).memories) == 1
 
 
-def test_a_failure_is_no_repetition_of_a_success(engine: RetrievalEngine, remember: Remember) -> None:
+def test_a_failure_is_not_a_repetition_of_a_success(engine: RetrievalEngine, remember: Remember) -> None:
     results = {"good": True, "bad": False}
     remember(*(make.an_outcome(id=key, task_description=COPIED, success=ended) for key, ended in results.items()))
     found = engine.retrieve(QUESTION, "helena", "shop")

@@ -756,7 +756,7 @@ def test_bad_input_gets_one_sentence(engine: RetrievalEngine, call: dict[str, An
 @pytest.mark.parametrize(
     "options", [{"scoring_weights": 5}, {"memory_weights": {"recency": 1}}, {"embedding_provider": 5}]
 )
-def test_what_is_no_provider_and_no_weights_is_refused(options: dict[str, Any]) -> None:
+def test_neither_a_provider_nor_weights_is_refused(options: dict[str, Any]) -> None:
     [name] = options
     with InMemoryStorage() as storage, pytest.raises(ConfigurationError, match=f"{name} must be"):
         RetrievalEngine(storage, **{"embedding_provider": "mock", **options})

@@ -88,12 +88,12 @@ def test_who_asks_what_happened_beside_an_event_gets_what_happened_then(
 
 
 @pytest.mark.usefixtures("year")
-def test_an_event_that_nobody_told_of_leaves_nothing_out(engine: RetrievalEngine) -> None:
+def test_an_event_that_no_one_told_of_leaves_nothing_out(engine: RetrievalEngine) -> None:
     assert "demo" in found(engine, "What happened after the Northwind merger?")
 
 
 @pytest.mark.parametrize("hours", [-11, 0, 14])
-def test_what_happened_beside_the_ends_of_time_is_no_time(
+def test_what_happened_beside_the_ends_of_time_is_not_a_time(
     engine: RetrievalEngine, remember: Remember, hours: int
 ) -> None:
     ends = {"genesis": datetime(1, 1, 1, tzinfo=UTC), "apocalypse": datetime(9999, 12, 31, 23, tzinfo=UTC)}

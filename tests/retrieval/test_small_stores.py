@@ -90,7 +90,7 @@ def test_a_memory_of_which_the_model_reads_nothing_is_found_by_what_it_shares_wi
         ("Summarize the past 10 days", [1, 8, 9]),
     ],
 )
-def test_whoever_asks_for_a_time_alone_gets_what_happened_then(
+def test_a_query_that_asks_for_a_time_alone_gets_what_happened_then(
     engine: RetrievalEngine, remember: Remember, question: str, days: list[int]
 ) -> None:
     told = {
@@ -119,7 +119,7 @@ def test_a_memory_without_a_time_of_its_own_happened_when_it_was_made(
     assert contents(engine, "What happened yesterday?") == ["Maria asked for a darker theme."]
 
 
-def test_a_greeting_asks_for_no_time(engine: RetrievalEngine, remember: Remember) -> None:
+def test_a_handshake_asks_for_no_time(engine: RetrievalEngine, remember: Remember) -> None:
     remember(Memory(content="Maria asked for a darker theme.", project_id="shop", event_time=NOW))
     assert contents(engine, "How are you today?") == []
 

@@ -166,7 +166,7 @@ def test_of_two_who_bring_the_first_vectors_at_once_one_is_refused(place: str) -
         assert len(mine.models()) == 1
 
 
-def test_vectors_that_somebody_stored_without_a_name_are_found_by_their_model(unnamed: str) -> None:
+def test_vectors_that_someone_stored_without_a_name_are_found_by_their_model(unnamed: str) -> None:
     with open_storage(unnamed) as store:
         assert found_by_meaning(store, ONE) == ["m"]
         MemoryWriter(store, ONE).save(a_memory("n"))

@@ -181,7 +181,7 @@ def test_a_prompt_says_that_a_wish_was_taken_back(
         assert sum(each.terms.values()) == pytest.approx(each.score)
 
 
-def test_what_a_user_carries_along_is_an_instruction_for_nobody_else(
+def test_what_a_user_carries_along_is_an_instruction_for_no_one_else(
     engine: RetrievalEngine, remember: Remember
 ) -> None:
     anas = remember(

@@ -124,7 +124,7 @@ def test_a_date_behind_an_event_tells_which_one_it_was(engine: RetrievalEngine, 
     assert sorted(found(engine, "What did we do before the outage in May?")) == ["cron", "files", "march"]
 
 
-def test_an_event_that_nobody_told_of_was_when_the_question_says(engine: RetrievalEngine, remember: Remember) -> None:
+def test_an_event_that_no_one_told_of_was_when_the_question_says(engine: RetrievalEngine, remember: Remember) -> None:
     remember(_told("cron", "We moved the cron jobs", 220), _told("queue", "We moved the queue", 100))
     assert found(engine, "Which jobs or queue did we move since the flood in July?")[0] == "queue"
 

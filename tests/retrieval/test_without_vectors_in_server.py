@@ -57,7 +57,7 @@ def test_searches_find_it_by_words_as_well(engine: RetrievalEngine, owner: Memor
     assert "the vector index is down" in found.degraded
 
 
-def test_a_server_that_is_gone_is_no_index_that_is_down(
+def test_a_server_that_is_gone_is_not_an_index_that_is_down(
     engine: RetrievalEngine, owner: Memory, store: StorageBackend
 ) -> None:
     store.close()

@@ -71,7 +71,7 @@ def test_every_difference_is_found_and_repaired(storage: StorageBackend, second:
     require_equal(storage, second)
 
 
-def test_what_waits_is_no_issue(lite: StorageBackend, second: SecondStore) -> None:
+def test_what_waits_is_not_an_issue(lite: StorageBackend, second: SecondStore) -> None:
     manager, memories = filled(lite, second)
     lite.save(make.a_memory())
     lite.update(Memory, memories[0].id, {"title": "another"}, EVERYWHERE)

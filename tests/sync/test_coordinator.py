@@ -75,7 +75,7 @@ def test_an_id_is_of_one_open_transaction(lite: StorageBackend, monkeypatch: pyt
     assert lite.count(Memory, EVERYWHERE) == 0
 
 
-def test_what_is_no_step_is_refused(lite: StorageBackend) -> None:
+def test_an_invalid_step_is_refused(lite: StorageBackend) -> None:
     coordinator = TransactionCoordinator(lite)
     with pytest.raises(ValidationError, match="must be a function of a transaction"):
         coordinator.add(coordinator.begin(), "INSERT")  # type: ignore[arg-type]

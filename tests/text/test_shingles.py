@@ -39,7 +39,7 @@ def is_echo(text: str, *served: list[str]) -> bool:
         "The\u200b staging data\u200bbase listens on port 5433",
     ],
 )
-def test_dress_around_what_was_served_is_no_news(text: str) -> None:
+def test_dress_around_what_was_served_is_not_new(text: str) -> None:
     assert is_echo(text, PORT)
 
 
@@ -75,7 +75,7 @@ def test_one_word_that_carries_a_fact_is_news(text: str) -> None:
         (WISH, "ana prefers short answers, no emojis"),
     ],
 )
-def test_a_memory_in_a_sentence_is_no_news(served: list[str], text: str) -> None:
+def test_a_memory_in_a_sentence_is_not_new(served: list[str], text: str) -> None:
     assert is_echo(text, served)
 
 

@@ -124,7 +124,7 @@ def test_what_a_question_has_in_two_pieces_is_looked_for_in_one_as_well(question
         ("a - b", ["a", "b"]),
     ],
 )
-def test_what_is_no_name_compound_or_number_stays_as_it_is(text: str, expected: list[str]) -> None:
+def test_words_other_than_names_compounds_and_numbers_stay_as_they_are(text: str, expected: list[str]) -> None:
     assert stored_terms(text) == terms(text) == expected
 
 
@@ -140,7 +140,7 @@ def test_a_text_has_every_word_of_itself_as_a_question(text: str) -> None:
     assert asked <= set(stored_terms(text))
 
 
-def test_how_a_sign_is_shown_is_no_word_of_a_question() -> None:
+def test_how_a_sign_is_shown_is_not_a_word_of_a_question() -> None:
     assert query_terms("❤️") == ["❤"]
     assert query_terms("☀️ weather 1️⃣") == ["☀", "weather", "1"]
 

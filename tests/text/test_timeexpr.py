@@ -58,7 +58,7 @@ def days(window: TimeWindow | None) -> tuple[str, str] | None:
         ("lately", "2026-04-14", "2026-05-15"),
     ],
 )
-def test_a_time_is_reckoned_from_the_day_of_the_question(phrase: str, start: str, end: str) -> None:
+def test_a_time_is_counted_from_the_day_of_the_question(phrase: str, start: str, end: str) -> None:
     assert days(resolve(f"what did we decide {phrase}?", THURSDAY)) == (start, end)
 
 
@@ -391,7 +391,7 @@ def test_a_time_ago_may_have_halves_and_larger_numbers(phrase: str, start: str, 
         ("Monday", "2026-05-11", "2026-05-12"),
     ],
 )
-def test_strangers_name_a_time_in_still_other_ways(phrase: str, start: str, end: str) -> None:
+def test_untrusted_sources_name_a_time_in_still_other_ways(phrase: str, start: str, end: str) -> None:
     assert days(resolve(f"what did we ship {phrase}?", THURSDAY)) == (start, end)
 
 
@@ -481,7 +481,7 @@ def test_what_comes_again_and_again_is_told_by_how_many_there_were_since(phrase:
     assert days(resolve(f"what did we ship {phrase}?", THURSDAY)) == (start, end)
 
 
-def test_a_day_without_a_year_is_either_where_nobody_says_whether_it_is_over() -> None:
+def test_a_day_without_a_year_is_either_where_no_one_says_whether_it_is_over() -> None:
     window = resolve("notes of 2 January", datetime(2026, 11, 17, tzinfo=UTC))
     assert window is not None
     assert [start.date().isoformat() for start, _ in window.spans] == ["2027-01-02", "2026-01-02"]
@@ -879,7 +879,7 @@ def test_the_commonest_times_are_read_in_further_languages(question: str, start:
         "Does it scale up to 2000?",
     ],
 )
-def test_what_only_looks_like_those_is_no_time(question: str) -> None:
+def test_what_only_looks_like_those_is_not_a_time(question: str) -> None:
     assert resolve(question, THURSDAY) is None
 
 
@@ -935,7 +935,7 @@ def test_a_date_that_is_not_the_events_is_the_time_itself(question: str, days_of
     assert days(resolve(question, THURSDAY)) == days_of
 
 
-def test_an_event_that_nobody_dates_was_when_the_question_says() -> None:
+def test_an_event_that_no_one_dates_was_when_the_question_says() -> None:
     since, before = (resolve(f"What changed {side} the outage in March?", THURSDAY) for side in ("since", "before"))
     assert since is not None
     assert before is not None
@@ -1145,11 +1145,11 @@ def test_hours_without_a_day_are_the_last_ones_there_were(question: str, best: s
     "question",
     ["Which job runs at 3 am?", "What happened after 5?", "What happens after midnight?", "What broke at 10?"],
 )
-def test_a_number_or_what_is_always_done_at_some_hour_is_no_time_of_the_past(question: str) -> None:
+def test_a_number_or_what_is_always_done_at_some_hour_is_not_a_time_of_the_past(question: str) -> None:
     assert resolve(question, THURSDAY, hours_only=True) is None
 
 
-def test_what_somebody_was_up_to_is_no_bound() -> None:
+def test_being_up_to_something_is_not_a_bound() -> None:
     assert days(resolve("What were we up to last month?", THURSDAY)) == ("2026-04-01", "2026-05-01")
     window = resolve("What happened up to last month?", THURSDAY)
     assert window is not None

@@ -217,7 +217,7 @@ def test_a_torn_or_edited_file_is_refused_by_line_and_nothing_is_stored(
     assert contents(new) == before
 
 
-def test_a_torn_compressed_file_and_one_that_is_no_export_are_refused(new_store: OpenStore, tmp_path: Path) -> None:
+def test_a_torn_compressed_file_and_one_that_is_not_an_export_are_refused(new_store: OpenStore, tmp_path: Path) -> None:
     old = new_store("sqlite")
     fill(old)
     export_store(old, tmp_path / "all.jsonl.gz")

@@ -123,7 +123,7 @@ def test_an_older_backup_of_a_store_brings_nothing_back(new_store: OpenStore, tm
         assert report.conflicts == []
 
 
-def test_a_change_of_one_side_alone_is_no_conflict(two: tuple[StorageBackend, StorageBackend]) -> None:
+def test_a_change_of_one_side_alone_is_not_a_conflict(two: tuple[StorageBackend, StorageBackend]) -> None:
     source, target = two
     source.save(make.a_memory(id="m", content="one"))
     merge_stores(source, target)
@@ -179,7 +179,7 @@ def test_a_mail_address_that_another_user_has_is_left_out(new_store: OpenStore) 
     assert "belongs to 'u3'" in report.refused[0].reason
 
 
-def test_an_id_that_belongs_to_somebody_else_is_refused(two: tuple[StorageBackend, StorageBackend]) -> None:
+def test_an_id_that_belongs_to_someone_else_is_refused(two: tuple[StorageBackend, StorageBackend]) -> None:
     source, target = two
     source.save_many([make.a_memory(id="m", project_id="bank"), make.a_memory(id="n", project_id="bank")])
     target.save(make.a_memory(id="m", project_id="shop"))

@@ -148,7 +148,7 @@ def test_a_mistake_is_named(given: dict[str, Any], sentence: str) -> None:
 
 
 @pytest.mark.parametrize("password", [20240517, 1.5, True, ["hunter2"]])
-def test_a_password_that_is_no_text_is_not_shown(password: Any) -> None:
+def test_a_password_that_is_not_a_text_is_not_shown(password: Any) -> None:
     with pytest.raises(ConfigurationError) as caught:
         settings_from({"project_id": "p", "postgres": {"password": password}})
     assert str(caught.value) == "the configuration: postgres.password must be text; put it in quotes"
@@ -204,7 +204,7 @@ def test_a_path_that_no_file_can_have_is_one_sentence() -> None:
         ("a: !!python/name:os.system\n", "could not determine a constructor for the tag"),
     ],
 )
-def test_what_is_no_yaml_is_told_by_its_place(tmp_path: Path, text: str, sentence: str) -> None:
+def test_invalid_yaml_is_told_by_its_place(tmp_path: Path, text: str, sentence: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(ConfigurationError) as caught:
         load_settings(tmp_path / "c.yaml")
@@ -212,7 +212,7 @@ def test_what_is_no_yaml_is_told_by_its_place(tmp_path: Path, text: str, sentenc
     assert "unicode string" not in str(caught.value)
 
 
-def test_a_line_that_is_no_yaml_is_not_quoted_for_a_password_may_stand_in_it(tmp_path: Path) -> None:
+def test_a_line_that_is_not_yaml_is_not_quoted_for_a_password_may_stand_in_it(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("project_id: p\npostgres:\n  password: correct: horse\n")
     with pytest.raises(ConfigurationError, match=r"line 3, column 20") as caught:
         load_settings(tmp_path / "c.yaml")
@@ -249,7 +249,7 @@ def test_a_missing_file_is_an_error_not_another_store(tmp_path: Path) -> None:
         "project_id: 2024-13-45\n",
     ],
 )
-def test_what_is_no_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:
+def test_an_invalid_configuration_is_one_sentence(tmp_path: Path, text: str) -> None:
     (tmp_path / "c.yaml").write_text(text)
     with pytest.raises(ConfigurationError) as caught:
         load_settings(tmp_path / "c.yaml")

@@ -36,13 +36,13 @@ def test_the_sentence_of_the_readme_is_understood() -> None:
     assert edges == {("Alice", "works_at", "Acme Corp"), ("Alice", "reviewed", "PR"), ("Bob", "submitted", "PR")}
 
 
-def test_where_somebody_comes_from_is_nobody() -> None:
+def test_a_place_of_origin_is_not_a_person() -> None:
     entities, edges = found("Nobody from Acme reviewed it, and the team at Initech wrote the report.")
     assert not {name for name, sort in entities if sort == "person"}
     assert edges == set()
 
 
-def test_a_place_does_not_do_what_somebody_there_does() -> None:
+def test_a_place_does_not_do_what_someone_there_does() -> None:
     _, edges = found("Maria Gonzalez works at Siemens in Munich and manages the payments team.")
     assert edges == {("Maria Gonzalez", "works_at", "Siemens"), ("Maria Gonzalez", "manages", "payments team")}
 
@@ -182,7 +182,7 @@ def test_who_does_what_in_which_clause_is_told_apart(text: str, edges: set[tuple
         ("Alice bought Photoshop.", set()),
     ],
 )
-def test_who_somebody_is_there_is_no_part_of_a_companys_name(text: str, organizations: set[str]) -> None:
+def test_a_position_is_not_part_of_a_companys_name(text: str, organizations: set[str]) -> None:
     assert {name for name, sort in found(text)[0] if sort == "organization"} == organizations
 
 

@@ -43,7 +43,7 @@ def test_a_time_without_a_zone_is_one_of_the_zone_given() -> None:
 
 
 @pytest.mark.parametrize("written", ["soon", True, [], {}, "2024-13-01", 1e300, "nan", float("nan")])
-def test_what_is_no_time_is_refused(written: Any) -> None:
+def test_an_invalid_time_is_refused(written: Any) -> None:
     with pytest.raises(RowRefused, match="created_at is not a time"):
         moment("created_at", written, UTC)
 

@@ -43,6 +43,6 @@ def test_an_object_that_is_a_row_stays_whole() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "[1, 2", '[{"a": 1]', "[1] 2", '{"a" 1}', "[1,, 2]", "{1: 2}", "nonsense"])
-def test_what_is_no_json_is_refused(text: str) -> None:
+def test_invalid_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="character"):
         elements(text)

@@ -178,7 +178,7 @@ def test_an_unknown_model_is_named_with_the_fix(make: Make) -> None:
         make("nobody").complete(ASKED)
 
 
-def test_nobody_there_is_an_error_that_says_so(make: Make, server: LanguageServer) -> None:
+def test_no_one_there_is_an_error_that_says_so(make: Make, server: LanguageServer) -> None:
     model = make(attempts=1)
     server._server.server_close()
     with pytest.raises(LanguageModelError, match=r"cannot be reached|did not answer"):

@@ -308,7 +308,7 @@ def test_a_store_that_is_made_anew_with_the_same_texts_of_others_is_noticed(tmp_
         find_in_a_store_made_anew(tmp_path / "alma.db", folder, agent)
 
 
-def test_what_loses_its_session_is_no_reason_to_make_the_files_anew(
+def test_what_loses_its_session_is_not_a_reason_to_make_the_files_anew(
     store: SQLiteStorage, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.save(Session(id="s1"))

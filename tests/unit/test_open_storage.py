@@ -27,7 +27,7 @@ def test_a_store_may_be_named_by_a_path_or_by_its_text(tmp_path: Path, name: str
 
 
 @pytest.mark.parametrize("prefix", ["", "file://"])
-def test_a_tilde_is_the_home_of_whoever_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
+def test_a_tilde_is_the_home_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, prefix: str) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     with open_storage(f"{prefix}~/notes.db") as store:
         store.save(make.a_heuristic())
@@ -54,7 +54,7 @@ def test_what_can_be_no_folder_is_refused(path: Any) -> None:
         FileBasedStorage(path)
 
 
-def test_a_folder_is_no_database_and_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_database_and_a_file_is_not_a_folder(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="is a folder; name a file in it"):
         SQLiteStorage(tmp_path)
     (tmp_path / "notes").write_text("mine")

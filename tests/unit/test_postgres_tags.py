@@ -156,7 +156,7 @@ def test_the_tags_of_an_older_store_are_indexed(unlisted: PostgreSQLStorage) -> 
         assert key == "m"
 
 
-def test_a_tag_is_no_word(unlisted: PostgreSQLStorage) -> None:
+def test_a_tag_is_not_a_word(unlisted: PostgreSQLStorage) -> None:
     unlisted.save(make.a_memory(id="m", project_id="shop", content="deploy on friday", tags=("rare",)))
     assert unlisted.matching_ids(Memory, "rare", SHOP, exact=False) == []
 

@@ -69,7 +69,7 @@ def test_a_word_of_time_speaks_for_a_statement_where_a_time_is_asked_for(text: s
     assert of(text) == {}
 
 
-def test_a_long_text_is_no_answer_for_its_words_of_time_alone() -> None:
+def test_a_long_text_is_not_an_answer_for_its_words_of_time_alone() -> None:
     assert of("We moved in last week. " + "Nice place. " * 40, wants_time=True) == {}
 
 

@@ -285,7 +285,7 @@ def test_vectors_in_base64_are_read(make: Make, server: EmbeddingServer) -> None
 
 
 @pytest.mark.parametrize("packed", ["", "not base64", "AAA=", "AAAAAAA="])
-def test_what_is_no_vector_in_base64_is_an_error(make: Make, server: EmbeddingServer, packed: str) -> None:
+def test_an_invalid_vector_in_base64_is_an_error(make: Make, server: EmbeddingServer, packed: str) -> None:
     server.script.append(Reply(body=json.dumps({"data": [{"index": 0, "embedding": packed}]}).encode()))
     with pytest.raises(EmbeddingError, match=r"not a list of embeddings|0 dimensions"):
         make().encode("a")

@@ -65,7 +65,7 @@ def test_of_three_versions_the_newest_comes_first() -> None:
     ],
     ids=["same moment", "other subject", "answers less", "not asked about", "other speaker"],
 )
-def test_what_is_no_newer_version_changes_nothing(query: str, newer: ScoredRecord, owner: str) -> None:
+def test_a_version_that_is_not_newer_changes_nothing(query: str, newer: ScoredRecord, owner: str) -> None:
     old = said(OLD, day=0, score=0.9, speaker=owner)
     assert ranked(query, old, newer) == [old, newer]
     assert old.score == 0.9
@@ -114,11 +114,11 @@ def test_a_long_text_in_other_letters_is_a_repetition() -> None:
     assert same(make.a_memory(content=f"{MINUTES}holds."), make.a_memory(content=f"{MINUTES}HOLDS"))
 
 
-def test_what_another_one_said_is_no_repetition() -> None:
+def test_what_another_one_said_is_not_a_repetition() -> None:
     assert not same(make.a_memory(title="Ana", content=OLD), make.a_memory(title="Ben", content=OLD))
 
 
-def test_a_failure_is_no_repetition_of_a_success() -> None:
+def test_a_failure_is_not_a_repetition_of_a_success() -> None:
     assert not same(make.an_outcome(success=True), make.an_outcome(success=False))
 
 

@@ -127,6 +127,6 @@ def test_agents_are_the_same_whatever_the_case_and_the_encoding_of_their_names()
 @pytest.mark.parametrize("method", ["is_allowed", "can_read_from", "shares_with"])
 @pytest.mark.parametrize("scope", [MemoryScope("helena"), MemoryScope("helena", ["a"], ["b"], ["c"], ["d"])])
 @pytest.mark.parametrize("asked", [None, 5, ["a"], b"a"])
-def test_a_scope_says_nothing_of_what_is_no_name(scope: MemoryScope, method: str, asked: Any) -> None:
+def test_a_scope_says_nothing_of_what_is_not_a_name(scope: MemoryScope, method: str, asked: Any) -> None:
     with pytest.raises(ValidationError, match="must be text"):
         getattr(scope, method)(asked)

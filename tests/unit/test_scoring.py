@@ -124,7 +124,7 @@ def test_a_heuristic_counts_by_what_its_evidence_is_worth_today() -> None:
     assert worth == sorted(worth, reverse=True)
 
 
-def test_a_heuristic_that_succeeded_more_often_than_it_was_tried_is_no_better_than_perfect() -> None:
+def test_a_heuristic_that_succeeded_more_often_than_it_was_tried_is_not_better_than_perfect() -> None:
     assert evidence_factors(make.a_heuristic(occurrence_count=2, success_count=5), NOW, 180)[0] == 1
 
 
@@ -141,7 +141,7 @@ def test_every_term_is_a_factor_by_its_weight() -> None:
     )
 
 
-def test_what_counts_nothing_is_no_term() -> None:
+def test_what_counts_nothing_is_not_a_term() -> None:
     weights = ScoringWeights(recency=0, success=0, confidence=0)
     assert _scored(make.a_memory(), {"meaning": 0.5, "words": 0.0}, weights).terms == {"meaning": 0.2}
 

@@ -130,7 +130,7 @@ def test_why_not_wants_an_id(nothing: Any) -> None:
         MemorySlice().why_not(nothing)
 
 
-def test_of_an_unknown_memory_a_slice_says_that_nobody_looked_at_it() -> None:
+def test_of_an_unknown_memory_a_slice_says_that_no_one_looked_at_it() -> None:
     dropped = MemorySlice().why_not("nobody")
     assert dropped == Dropped("scope", "no memory 'nobody' was looked at: it does not exist or lies outside the scope")
 

@@ -40,7 +40,7 @@ def found(store: SQLiteStorage, query: str, where: Predicate, limit: int, *, exa
 
 @pytest.mark.parametrize("where", [EVERYTHING, Has("tags", "even"), Compare("id", "eq", "m0007")])
 @pytest.mark.parametrize("query", ["jasper", "island jasper", "anchor jasper", " ".join(WORDS), "nowhere at all"])
-def test_whoever_writes_finds_the_same_and_the_best_first(store: SQLiteStorage, query: str, where: Predicate) -> None:
+def test_any_writer_finds_the_same_and_the_best_first(store: SQLiteStorage, query: str, where: Predicate) -> None:
     with store.transaction() as tx:
         theirs = [key for key, _ in tx.matching_ids(Memory, query, EVERYWHERE, where, 1000)]
     ours = [key for key, _ in found(store, query, where, 1000, exact=False)]

@@ -109,7 +109,7 @@ def test_in_long_texts_it_counts_how_often_a_word_stands_there(store: SQLiteStor
         assert keys(store, "turbine") == ["often", "once"]
 
 
-def test_whoever_writes_finds_the_same(store: SQLiteStorage) -> None:
+def test_any_writer_finds_the_same(store: SQLiteStorage) -> None:
     outside = keys(store, "falcon garnet", limit=1000)
     with store.transaction() as tx:
         inside = [key for key, _ in tx.matching_ids(Memory, "falcon garnet", OWN, EVERYTHING, 1000, exact=False)]

@@ -37,7 +37,7 @@ def test_what_a_transaction_knows_of_the_store_is_right_after_others_wrote(store
         assert AuditTrail(store).verify().ok
 
 
-def test_a_change_follows_the_newest_version_whoever_wrote_that(store: SQLiteStorage) -> None:
+def test_a_change_follows_the_newest_version_of_any_writer(store: SQLiteStorage) -> None:
     rule = make.a_heuristic(id="rule", confidence=0.0)
     store.save(rule)
 

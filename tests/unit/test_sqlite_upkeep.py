@@ -149,7 +149,7 @@ def test_a_log_that_starts_again_keeps_its_room(
     assert log_bytes(path) == room
 
 
-def test_a_log_is_cut_off_where_nobody_writes_and_written_over_where_somebody_does(
+def test_a_log_is_cut_off_where_no_one_writes_and_written_over_where_someone_does(
     path: Path, store: SQLiteStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sqlite_local, "_MOST_BYTES_LEFT", 0)

@@ -149,7 +149,7 @@ def test_neither_secrets_nor_orders_of_a_repository_reach_the_prompt(repository:
     assert "Ignore trailing spaces" in prompt
 
 
-def test_what_is_no_path_is_an_error_that_says_so() -> None:
+def test_an_invalid_path_is_an_error_that_says_so() -> None:
     with pytest.raises(ValidationError, match=r"session\.project_path must be the path of a directory"):
         SessionInitializer().initialize("shop", "helena", "Fix it", 123)  # type: ignore[arg-type]
 

@@ -163,7 +163,7 @@ def test_a_dependency_on_what_is_done_holds_nothing_up(tracker: ProgressTracker)
         lambda tracker: tracker.get_items(status=0),
     ],
 )
-def test_what_is_no_name_is_an_error_that_says_so(call: Callable[[ProgressTracker], object]) -> None:
+def test_an_invalid_name_is_an_error_that_says_so(call: Callable[[ProgressTracker], object]) -> None:
     tracker = ProgressTracker("shop", open_storage("memory://"))
     made(tracker, "a")
     with pytest.raises(ValidationError, match="work_item"):
@@ -242,7 +242,7 @@ def test_an_unknown_strategy_is_named_with_those_there_are(tracker: ProgressTrac
         tracker.get_next_item(strategy="random")
 
 
-def test_an_agent_gets_its_own_items_and_those_of_nobody(tracker: ProgressTracker) -> None:
+def test_an_agent_gets_its_own_items_and_those_of_no_one(tracker: ProgressTracker) -> None:
     made(tracker, "helenas", agent="helena", priority=90)
     made(tracker, "anybodys", priority=10)
     assert [item.id for item in tracker.get_next_items(agent="victor")] == ["anybodys"]

@@ -84,7 +84,7 @@ def test_two_users_may_have_projects_of_one_name(store: StorageBackend) -> None:
         projects.initialize("ana", "shop", project_id="other")
 
 
-def test_a_path_that_is_no_directory_or_no_name_is_named(store: StorageBackend, tmp_path: Path) -> None:
+def test_a_path_that_is_not_a_directory_or_no_name_is_named(store: StorageBackend, tmp_path: Path) -> None:
     with pytest.raises(ValidationError, match="must be a directory that exists"):
         Projects(store).initialize("ana", path=tmp_path / "nothing")
     with pytest.raises(ValidationError, match="or a path must be given"):

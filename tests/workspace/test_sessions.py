@@ -70,7 +70,7 @@ def test_the_user_and_the_project_of_a_session_are_noted_as_active(store: Storag
     assert store.require(User, "ana", EVERYWHERE).last_active_at > long_ago
 
 
-def test_nobody_switches_to_what_is_outside_of_the_scope(sessions: Sessions) -> None:
+def test_no_one_switches_to_what_is_outside_of_the_scope(sessions: Sessions) -> None:
     started(sessions, "first")
     for scope in (Scope(user_id="ben"), Scope(project_id="office")):
         with pytest.raises(NotFoundError):

@@ -64,7 +64,7 @@ def test_a_wrong_value_or_key_is_named_in_one_sentence(
     assert settings.read() == INITIAL
 
 
-def test_text_that_is_no_such_value_is_named(store: StorageBackend) -> None:
+def test_text_that_is_not_such_a_value_is_named(store: StorageBackend) -> None:
     with pytest.raises(
         ValidationError, match=r"setting.max_memories_per_session must be a whole number \(got 'lots'\)"
     ):

@@ -137,7 +137,7 @@ def test_a_state_needs_a_session_that_exists_and_a_time_that_makes_sense(store: 
         states.save("helena", {}, ttl_seconds=1, expires_at=now())
 
 
-def test_what_is_no_json_object_is_named(store: StorageBackend) -> None:
+def test_an_invalid_json_object_is_named(store: StorageBackend) -> None:
     Users(store).create("ana", user_id="u1")
     wrong: Any = "short"
     with pytest.raises(ValidationError, match="must be a JSON object"):

@@ -148,7 +148,7 @@ class VectorContract:
         assert index.search(Memory, EAST, Scope(session_id="s")) == []
         assert ids(index.search(Memory, EAST, SHOP)) == ["m"]
 
-    def test_a_transaction_sees_its_own_writes_and_nobody_else_does(
+    def test_a_transaction_sees_its_own_writes_and_no_one_else_does(
         self, storage: StorageBackend, index: VectorIndex
     ) -> None:
         storage.save(make.a_heuristic(id="before", embedding=EAST))
@@ -177,7 +177,7 @@ class VectorContract:
     # ------------------------------------------------------------------ queries, threads, close
 
     @pytest.mark.parametrize("vector", ["abcd", [1, 2, 3], [float("nan")] * 4, [], None])
-    def test_what_is_no_vector_of_the_model_is_refused(self, index: VectorIndex, vector: Any) -> None:
+    def test_an_invalid_vector_of_the_model_is_refused(self, index: VectorIndex, vector: Any) -> None:
         with pytest.raises(ValidationError):
             index.search(Heuristic, vector, SHOP)
 

@@ -88,7 +88,7 @@ def _is_recorded() -> bool:
 
 
 def _before(given: Mapping[str, Any], query: str | None, record: str | None) -> dict[str, str]:
-    """What is known before the operation: the store, which is the project, the record and the query."""
+    """Attributes known before the operation: the store, which is the project, the record and the query."""
     values = {
         STORE_ID: _project(given),
         RECORD_ID: given.get(record or ""),

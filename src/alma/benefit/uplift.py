@@ -20,7 +20,7 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Uplift:
-    """What showing a memory changes in the success rate, and how sure that is.
+    """The effect of showing a memory on the success rate, with its uncertainty.
 
     `interval` is a confidence sequence: with probability 1 - alpha it never misses the discounted average effect,
     however often it is looked at. `shrunk` is the effect pulled towards zero as far as it is uncertain; use it to order

@@ -68,7 +68,7 @@ class Searched:
 
 
 class Activity:
-    """What other programs are told of searches and repositories; this one tells nothing."""
+    """Publishes searches and repositories for other programs; this one publishes nothing."""
 
     def searched(self, search: Searched) -> None:
         """Tell that a search was answered."""

@@ -48,7 +48,7 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What a record adds to the value of a key that several records share; higher scores come first."""
+    """A record's part of the value of a key that several records share; higher scores come first."""
 
     pattern: Pattern
     parts: tuple[str, ...]

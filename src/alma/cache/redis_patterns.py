@@ -183,7 +183,7 @@ class RedisProjection(Projection):
     # ------------------------------------------------------------------ applying
 
     def _arguments(self, change: Change) -> list[str | bytes]:
-        """What the script needs to know of a change."""
+        """The arguments of the script for a change."""
         cls, record_id = change.cls, change.record_id
         if change.record is None:
             return [self._entries(cls), self._ids(cls), record_id, "", json.dumps(self._strays_of(cls, record_id))]

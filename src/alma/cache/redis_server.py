@@ -31,7 +31,7 @@ _AT_ONCE = 500
 
 
 class RedisServer(Closeable):
-    """What caches share: connections, the key space, and when the server may be asked again.
+    """The shared part of caches: connections, the key space, and the circuit breaker.
 
     An error of the server is a line in the log and the value of `otherwise`, never an exception; then nothing more is
     asked for `retry_after_seconds`. A server that is full is read from, but not written to for that time.
@@ -54,7 +54,7 @@ class RedisServer(Closeable):
         self._lock = threading.Lock()
 
     def read(self, ask: Callable[[Redis], Result], otherwise: Result) -> Result:
-        """What the server answers, or something else while it is down."""
+        """The server's answer, or a default while it is down."""
         if self._clock() < self._down_until:
             return otherwise
         try:

@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
 
 class Part(NamedTuple):
-    """What the entry of this id must list: a document, a place in a shared key, or nothing where it has one."""
+    """The part that the entry of this id must list: a document, a place in a shared key, or nothing if it has one."""
 
     record_id: str
     document: str = ""

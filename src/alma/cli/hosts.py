@@ -43,7 +43,7 @@ class FileChange:
         self.path.write_text(self.after, encoding="utf-8")
 
     def diff(self) -> str:
-        """What would change, as a unified diff."""
+        """The change as a unified diff."""
         before, after = (text.splitlines(keepends=True) for text in (self.before or "", self.after))
         return "".join(difflib.unified_diff(before, after, str(self.path), str(self.path)))
 

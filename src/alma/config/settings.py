@@ -173,7 +173,7 @@ def _domain(value: str) -> str:
 
 
 class AgentSettings(_Section):
-    """What an agent may learn, and whose lessons it shares; `domain` gives what the other keys do not say."""
+    """What an agent may learn, and whose lessons it shares; `domain` gives defaults for the other keys."""
 
     domain: Annotated[str, AfterValidator(_domain)] | None = None
     can_learn: list[Name] = Field(default_factory=list)

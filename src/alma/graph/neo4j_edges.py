@@ -45,7 +45,7 @@ class Held(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EdgeDifferences:
-    """What must change for relationships to be as computed."""
+    """The changes that make relationships as computed."""
 
     missing: Sequence[Edge]
     changed: Sequence[tuple[Held, Edge]]

@@ -64,7 +64,7 @@ _STRAYS: Mapping[type[Record], tuple[str, ...]] = {
         f"OR n.owner STARTS WITH '{_RELATIONSHIPS}', false) {_STRAY}",
     ),
 }
-"""What no record explains: nodes without an id or with that of another, links without an owner or its node."""
+"""Entries without a record: nodes without an id or with that of another, links without an owner or its node."""
 Affected = Mapping[str, set[str]]
 
 
@@ -201,7 +201,7 @@ def _apply(graph: Graph, changes: Sequence[Change]) -> None:
 
 
 def _place(label: str, node: Mapping[str, Any] | None) -> tuple[Any, ...] | None:
-    """What the relationships of other nodes depend on."""
+    """The fields that relationships of other nodes depend on."""
     return None if node is None else tuple(node.get(name) for name in _PLACES[label])
 
 
@@ -322,7 +322,7 @@ def _difference(node: Mapping[str, Any] | None, held: Mapping[str, Any] | None) 
 
 
 def _edge_details(graph: Graph, label: str, ids: Collection[str]) -> Mapping[str, list[str]]:
-    """What is wrong with the relationships that these nodes own, but for those of stated relationships."""
+    """Mismatches of the relationships that these nodes own, except stated relationships."""
     if label == USER or not ids:
         return {}
     found = graph.differences(label, ids)
@@ -344,7 +344,7 @@ def _described(found: EdgeDifferences) -> Iterator[tuple[str, Edge]]:
 
 
 def _link_details(graph: Graph, changes: Sequence[Change]) -> Mapping[str, list[str]]:
-    """What is wrong with the links of these records, by record."""
+    """Mismatches of the links of these records, by record."""
     details: defaultdict[str, list[str]] = defaultdict(list)
     wanted, held = _links(changes), _held_links(graph, changes)
     for key in {*wanted, *held}:

@@ -94,7 +94,7 @@ class Neo4jWalks(Closeable):
     # ------------------------------------------------------------------ a server that may be down
 
     def _answered(self, work: Callable[[Any], T]) -> T | None:
-        """What the server answers in time, or None."""
+        """The server's answer, or None after the timeout."""
         if self._clock() < self._down_until:
             return None
         answers: SimpleQueue[T | Exception] = SimpleQueue()

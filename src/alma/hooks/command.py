@@ -81,7 +81,7 @@ class Hook:
     # ------------------------------------------------------------------ handing over
 
     def _context(self, event: Event, place: Place, files: HookFiles) -> str:
-        """What the session is given now; the same memory is not given twice unless it changed."""
+        """The block for the session now; a memory is not repeated unless it changed."""
         session = files.session(event.session)
         if event.act == START:
             return self._started(event, place, files, session)
@@ -126,7 +126,7 @@ class Hook:
         return str(found.get("text", ""))
 
     def _read(self, event: Event, place: Place, files: HookFiles, session: Session) -> Json:
-        """What the store has by words, without a model."""
+        """The store's matches by words, without a model."""
         from alma.hooks.offline import found_offline
 
         block = found_offline(place, event, self._agent, self._user, session.shown)

@@ -19,7 +19,7 @@ _KEPT_DAYS = 14
 
 
 class Session:
-    """What a session was shown: the block at its start, the ids in it, and a fingerprint of each memory by its id."""
+    """The memories shown in a session: the block at its start, its ids, and a fingerprint of each memory by its id."""
 
     def __init__(self, held: Json) -> None:
         shown, first = held.get("shown"), held.get("first")
@@ -39,7 +39,7 @@ class HookFiles:
     # ------------------------------------------------------------------ sessions
 
     def session(self, name: str) -> Session:
-        """What a session was shown; a damaged file counts as a new session."""
+        """The memories shown in a session; a damaged file counts as a new session."""
         return Session(self._read(self._sessions / f"{_named(name)}.json"))
 
     def save_session(self, name: str, session: Session) -> None:

@@ -13,7 +13,7 @@ from alma.hooks.texts import without_marked
 START, PROMPT, TOOL, FAILURE, STOP, SUBAGENT, COMPACT, END = (
     *("start", "prompt", "tool", "failure", "stop", "subagent", "compact", "end"),
 )
-"""What an event means, whatever its host calls it."""
+"""The meaning of an event, independent of its host's name for it."""
 
 HANDS_OVER = frozenset({START, PROMPT})
 """The events that are answered with memories; all others are learned from."""
@@ -162,7 +162,7 @@ def _text(payload: Mapping[str, Any], *names: str) -> str:
 
 
 def _call(arguments: Any) -> str:
-    """What a tool was asked to do: its first text, as a command or a path."""
+    """The input of a tool: its first text, as a command or a path."""
     if isinstance(arguments, str):
         return arguments[:_LONGEST_CALL]
     values = arguments.values() if isinstance(arguments, Mapping) else ()

@@ -40,7 +40,7 @@ class HookService:
     # ------------------------------------------------------------------ handing over
 
     def found(self, event: Event, agent: str, user: str | None, shown: Shown) -> Block:
-        """What an event is answered with."""
+        """The answer to an event."""
         if event.act == START:
             return block_of(self._alma.standing(agent, user), shown, BLOCK_TOKENS)
         found = MemorySlice()
@@ -108,7 +108,7 @@ class HookService:
         self._files.save_progress(event.session, progress)
 
     def _new_turns(self, event: Event, progress: Json) -> list[dict[str, str]]:
-        """What was said since the last event of the session; `progress` is brought up to date.
+        """The lines of the transcript since the last event of the session; `progress` is updated.
 
         The last answer is in the event, and in the transcript a moment later: it counts once.
         """
@@ -144,7 +144,7 @@ def _read(file: Path, offset: int) -> tuple[list[dict[str, str]], int]:
 
 
 def _turn(line: bytes) -> dict[str, str] | None:
-    """What a person or the model said in a line of a transcript; None for tools, notes and other lines."""
+    """The message of a person or the model in a line of a transcript; None for tools, notes and other lines."""
     try:
         entry = json.loads(line)
     except (ValueError, RecursionError):

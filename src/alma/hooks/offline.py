@@ -48,7 +48,7 @@ _CURRENT = (
 
 
 def found_offline(place: Place, event: Event, agent: str, user: str | None, shown: Shown) -> Block | None:
-    """What an event of a session is answered with; None where the store is no SQLite file that can be read."""
+    """The answer to an event of a session; None if the store is not a readable SQLite file."""
     where = _file_and_project(place)
     if where is None or not where[0].is_file():
         return None
@@ -81,7 +81,7 @@ class _Reader:
         }
 
     def block(self) -> MemorySlice:
-        """What does not change during a session: preferences, standing instructions, established lessons."""
+        """The stable part of a session: preferences, standing instructions, established lessons."""
         own = "agent = :agent AND project_id = :project"
         types = ", ".join(f"'{each}'" for each in INSTRUCTION_TYPES)
         warnings = self._read(
@@ -104,7 +104,7 @@ class _Reader:
         )
 
     def matching(self, prompt: str) -> MemorySlice:
-        """What shares words with a prompt."""
+        """The records that share words with a prompt."""
         asked = list(dict.fromkeys(terms(prompt)))[:_MOST_WORDS]
         own = "agent = :agent AND project_id = :project"
         memories = f"project_id = :project AND {_ALIVE}"

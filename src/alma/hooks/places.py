@@ -24,7 +24,7 @@ class Place(NamedTuple):
 
     @property
     def key(self) -> str:
-        """What tells two memories on this machine apart."""
+        """The key that distinguishes two memories on this machine."""
         named = "\0".join((str(self.folder), self.store or "", self.project or ""))
         return blake2b(named.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 

@@ -51,7 +51,7 @@ def _runs_tests(part: str) -> bool:
 
 
 def reaction_to(task: str, prompt: str) -> Signal | None:
-    """What the prompt after a task says about it: a retry, a correction or thanks; None for anything else."""
+    """The signal in the prompt after a task: a retry, a correction or thanks; None for anything else."""
     if is_same_task(task, prompt):
         return Signal("retry", success=False)
     words = _TOKEN.findall(prompt.strip().lower().replace("’", "'"))[:_LONGEST_REACTION]

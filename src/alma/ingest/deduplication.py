@@ -76,7 +76,7 @@ def is_alike(known: Record, record: Record) -> bool:
 
 
 def _exact(text: str) -> tuple[list[str], bool]:
-    """What the judge may overlook: signs (=, ≠, emoji) and past tense (*was*)."""
+    """Differences that the judge may overlook: signs (=, ≠, emoji) and past tense (*was*)."""
     signs = sorted(sign for sign in text if unicodedata.category(sign) in ("Sm", "So", "Sc"))
     return signs, not _PAST.isdisjoint(text.lower().split())
 

@@ -70,7 +70,7 @@ class ALMAHistoryProvider(HistoryProvider):
 
 
 class ALMAContextProvider(ContextProvider):
-    """What an agent knows from earlier: `Agent(..., context_providers=[ALMAContextProvider(memory, agent="helena")])`.
+    """Earlier knowledge of an agent: `Agent(..., context_providers=[ALMAContextProvider(memory, agent="helena")])`.
 
     Before each run, what `alma.retrieve` finds for the input is added to the instructions.
     """

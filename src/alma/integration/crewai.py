@@ -110,7 +110,7 @@ class ALMAStorage:
         return len(self._documents.read(lambda reader: reader.paths(_folder(scope_prefix))))
 
     def get_scope_info(self, scope: str) -> ScopeInfo:
-        """What a scope has: records, categories, times and the scopes below."""
+        """The contents of a scope: records, categories, times and the scopes below."""
         records = [_record(each) for each in self._within(scope)]
         times = sorted((record.created_at for record in records), key=_aware)
         return ScopeInfo(

@@ -73,7 +73,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Change(Generic[R]):
-    """What a plan writes and deletes, and its result."""
+    """The writes and deletions of a plan, and its result."""
 
     result: R
     save: Sequence[Document] = ()
@@ -347,12 +347,12 @@ def kept(memory: Memory, score: float | None = None) -> Kept:
 
 
 def having(name: str, value: str | float) -> Predicate:
-    """What documents fulfil that have this value under this name, and some others."""
+    """A predicate that documents with this value under this name fulfil, and some others."""
     return Or(At("content_json", (ITEM, name), value), At("context_json", _NOT_JSON, True))
 
 
 def under(value: Any, name: str) -> Any:
-    """What is under a key, or else under a path of keys with dots."""
+    """The value under a key, or else under a path of keys with dots."""
     if not isinstance(value, Mapping):
         return None
     first, _, rest = name.partition(".")

@@ -91,7 +91,7 @@ class ALMAMemoryService(BaseMemoryService):
         await asyncio.to_thread(self._documents.put, made)
 
     async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
-        """What is relevant to the query, best first."""
+        """The relevant memories, best first."""
         found = await asyncio.to_thread(self._documents.relevant, query, (app_name, user_id), _MOST)
         return SearchMemoryResponse(memories=[_entry(each) for each in found])
 

@@ -445,7 +445,7 @@ def _masked(value: Any, redactor: Redactor, name: str = "") -> Any:
 
 
 def _items(channel: str, value: Any, key: str) -> Iterator[Item]:
-    """What a write says: its messages, and other values under the name of their channel."""
+    """The text of a write: its messages, and other values under the name of their channel."""
     if channel.startswith("__") or ":" in channel:
         return
     messages = [*messages_in(value)]

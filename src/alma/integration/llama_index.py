@@ -88,7 +88,7 @@ class ALMAMemory(BaseMemory):
 
 
 class ALMAMemoryBlock(BaseMemoryBlock[str]):
-    """What is known from earlier: `Memory.from_defaults(memory_blocks=[ALMAMemoryBlock(memory, agent="helena")])`.
+    """Earlier knowledge for a memory: `Memory.from_defaults(memory_blocks=[ALMAMemoryBlock(memory, agent="helena")])`.
 
     It says what `alma.retrieve` finds for the last message, and keeps what leaves the short-term memory.
     """

@@ -229,7 +229,7 @@ class Transcript:
         )
 
     def _searched(self, item: Item) -> str:
-        """What the search finds an item by."""
+        """The searched text of an item."""
         text = plain(item.text)
         if item.trusted or not text:
             return text

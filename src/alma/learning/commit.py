@@ -60,7 +60,7 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a commit needs of the learning protocol."""
+    """The parts of the learning protocol that a commit uses."""
 
     planner: Planner
     strategies: StrategyComparer
@@ -128,7 +128,7 @@ class Commit:
         return not self.missing
 
     def _judgement(self, one: str, other: str) -> Judgement:
-        """What one strategy is to the other; where that was not judged, it is missing."""
+        """The relation of one strategy to the other; a pair that was not judged is noted as missing."""
         if self._plan.is_final:
             return self._strategies.judgement(one, other)
         found = self._strategies.cached(one, other)

@@ -167,7 +167,7 @@ class HeuristicExtractor:
         return self.belief(similarity, now), self.belief(together[:EVIDENCE_READ], now)
 
     def current_belief(self, heuristic: Heuristic, now: datetime) -> Belief:
-        """What the evidence of a rule says today; a hand-written rule counts by its own numbers."""
+        """The current belief in a rule by its evidence; a hand-written rule counts by its own numbers."""
         return current_belief(heuristic, now, self.half_life_days)
 
     def belief(self, outcomes: Sequence[AnyTrial], now: datetime) -> Belief:
@@ -251,7 +251,7 @@ def wording(trials: Sequence[DetailedTrial]) -> str:
 
 
 def current_belief(rule: Supported, now: datetime, half_life_days: float) -> Belief:
-    """What the evidence of a rule says today; a hand-written rule counts by its own numbers."""
+    """The current belief in a rule by its evidence; a hand-written rule counts by its own numbers."""
     known = belief_in(rule) or _claimed(rule)
     return known.aged(rule.last_validated, now, half_life_days)
 

@@ -64,7 +64,7 @@ class Observation(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What confirms a lesson, and the state that follows."""
+    """The confirmations of a lesson, and its state."""
 
     state: Maturity = Maturity.PROVISIONAL
     successes: int = 0
@@ -161,7 +161,7 @@ _MOST_LESSONS, _MOST_WARNINGS, _MOST_READ = 8, 5, 40
 
 
 def confirmations(storage: StorageBackend, rules: Sequence[Heuristic]) -> dict[str, Confirmation]:
-    """What confirms each of these rules, by its id."""
+    """The confirmations of each of these rules, by its id."""
     if not rules:
         return {}
     projects = {rule.project_id for rule in rules}
@@ -181,7 +181,7 @@ def confirmations(storage: StorageBackend, rules: Sequence[Heuristic]) -> dict[s
 
 
 def confirmation_of(storage: StorageBackend, rule: Heuristic) -> Confirmation:
-    """What confirms a rule."""
+    """The confirmations of a rule."""
     return confirmations(storage, [rule])[rule.id]
 
 

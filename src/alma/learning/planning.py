@@ -52,7 +52,7 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What was found and judged for one outcome.
+    """The neighbours and judgements for one outcome.
 
     What a final plan lacks is answered inside the transaction.
     """
@@ -76,7 +76,7 @@ class Plan:
 
 @dataclass(slots=True)
 class Missing:
-    """What a commit found missing in its plan: judgements of strategies, and vectors of texts."""
+    """Parts missing in a plan: judgements of strategies, and vectors of texts."""
 
     pairs: list[Pair] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)

@@ -53,7 +53,7 @@ T = TypeVar("T", bound=Record)
 
 
 class Execution(NamedTuple):
-    """What an agent did, as it is passed to `learn`."""
+    """A task and its outcome, as passed to `learn`."""
 
     agent: str
     project_id: str

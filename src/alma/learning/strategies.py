@@ -120,7 +120,7 @@ class StrategyComparer:
             return [OTHER] * len(pairs)
 
     def judgement(self, one: str, other: str) -> Judgement:
-        """What one strategy is to the other."""
+        """The relation of one strategy to the other."""
         found = self.cached(one, other)
         if found is None:
             self.judge_all([(one, other)])

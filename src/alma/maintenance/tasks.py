@@ -55,7 +55,7 @@ class Task(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What a task did, or in a dry run would do: how many records; or why it failed or is off."""
+    """The result of a task: the number of records it changed (or would, in a dry run), or why it failed or is off."""
 
     task: Task
     count: int = 0

@@ -138,7 +138,7 @@ class _Tool:
         )
 
     def result(self, graph: KnowledgeGraph, arguments: JsonObject) -> types.CallToolResult:
-        """What the tool answers: a text, which is JSON, and the same as an object."""
+        """The answer of the tool: a text, which is JSON, and the same as an object."""
         given = self.takes.model_validate(arguments).model_dump(by_alias=True)
         found = self.does(graph, given)
         if self.right is Right.DELETE:

@@ -59,7 +59,7 @@ class ContextItem:
 
 @dataclass(frozen=True, slots=True)
 class WorkingContext:
-    """What matters now by section, and what did not fit into the budget."""
+    """The working context by section, and the items that did not fit into the budget."""
 
     items: tuple[ContextItem, ...]
     left_out: tuple[ContextItem, ...]

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class GeneralMemories:
-    """What `ALMA` offers for general memories: its `journal` inside its project."""
+    """The methods of `ALMA` for general memories: its `journal` inside its project."""
 
     project_id: str
 

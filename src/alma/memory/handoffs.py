@@ -24,7 +24,7 @@ _PAGE_SIZE = 100
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What a session has noted for the next one so far."""
+    """The notes of a session for the next one so far."""
 
     last_action: str | None = None
     last_outcome: SessionOutcome = SessionOutcome.UNKNOWN

@@ -258,7 +258,7 @@ class Patterns:
 
 
 def _facts(edges: Iterable[MemoryRelationship]) -> Facts:
-    """What relationships say about memories."""
+    """The relationships of memories."""
     solutions: dict[str, set[str]] = defaultdict(set)
     flawed: set[str] = set()
     for edge in edges:

@@ -127,7 +127,7 @@ class Projects:
 
 @dataclass(frozen=True, slots=True)
 class DetectedProject:
-    """What was detected from the files of a project, and the evidence."""
+    """The properties detected from the files of a project, and the evidence."""
 
     language: str | None = None
     framework: str | None = None

@@ -19,7 +19,7 @@ _ENDS = ("from_memory_id", "to_memory_id", "relationship_type")
 
 
 class Walks:
-    """What is reachable from a memory.
+    """The memories reachable from a memory.
 
     Each step reads the relationships of the memories before it. With a graph server, those of all that it proposes are
     read in one query. The walk itself follows what the store has in its snapshot, and reads what the proposal lacks. So
@@ -32,7 +32,7 @@ class Walks:
     def proposed(
         self, start_id: str, scope: Scope, along: Along, direction: Direction, max_depth: int, limit: int
     ) -> Sequence[str]:
-        """What a graph server proposes, asked before the snapshot begins."""
+        """The proposals of a graph server, requested before the snapshot begins."""
         Memory.spec.checked("id", start_id)
         # The relationships of the last memories are not followed, and those of the first are read in any case.
         if self._graph is None or max_depth < 2:

@@ -218,7 +218,7 @@ def section(heading: str, texts: Sequence[str], marks: str = "###") -> list[str]
 
 
 class SessionNotes:
-    """What an open session has noted for its handoff."""
+    """The notes of an open session for its handoff."""
 
     __slots__ = ()
 
@@ -253,7 +253,7 @@ class SessionNotes:
 
     @property
     def blockers(self) -> list[str]:
-        """What is in the way."""
+        """The blockers."""
         return list(self._note("blockers", ()))
 
     @property

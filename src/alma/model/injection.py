@@ -29,7 +29,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class SessionBlocks:
-    """What a session is given: a block that stays the same in it, and one for the task at hand.
+    """The blocks of a session: one that stays the same, and one for the task at hand.
 
     `stable` has preferences, standing instructions and established lessons. It is returned with every request of the
     session in the same words, as long as none of it is deleted, so that a prompt that begins with it stays cached.

@@ -240,4 +240,4 @@ CHECKS: dict[str, Callable[[str], bool]] = {
     "possible": may_be_secret,
     "random": looks_random,
 }
-"""What `checks` of a rule may name."""
+"""The names that `checks` of a rule may use."""

@@ -115,7 +115,7 @@ class Metrics:
 
 
 def count(storage: StorageBackend) -> Counts:
-    """What the store holds, of all projects and users."""
+    """The contents of the store, for all projects and users."""
     return {
         (name, label): storage.count(cls, Scope.everywhere(), where)
         for name, (_, _, counted) in _STORE_GAUGES.items()

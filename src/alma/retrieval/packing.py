@@ -32,7 +32,7 @@ _BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
 _JOINTS = re.compile(r"(?<=\w)[./:\\@](?=\w)")
 
 _SHARED = (Heuristic, Outcome, DomainKnowledge, AntiPattern)
-"""What an agent may read of others."""
+"""The kinds that an agent may read of others."""
 
 DUPLICATE = "repetition"
 """The stage at which duplicates of better memories are dropped."""

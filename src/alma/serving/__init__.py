@@ -1,1 +1,1 @@
-"""What the HTTP servers of REST and MCP share: connection limits, rate limits, timeouts and log throttling."""
+"""The shared part of the HTTP servers of REST and MCP: connection limits, rate limits, timeouts and log throttling."""

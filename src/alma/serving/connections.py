@@ -24,7 +24,7 @@ _CODES = {400: "invalid_request", 408: "invalid_request", 431: "invalid_request"
 
 
 class Stage(Enum):
-    """What a connection waits for; during WORK the server is responding."""
+    """The state of a connection; during WORK the server is responding."""
 
     HEAD = "head"
     IDLE = "idle"

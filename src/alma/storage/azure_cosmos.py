@@ -189,7 +189,7 @@ class AzureCosmosStorage(StorageBackend):
         self._log.scrub(Charges())
 
     def properties(self, table: str) -> dict[str, Any]:
-        """What the service says of the container of a table: its partition key and its policies."""
+        """The properties of the container of a table: its partition key and its policies."""
         return self._log.account.properties(container_of(table))
 
     def close(self) -> None:

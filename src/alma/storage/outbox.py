@@ -102,7 +102,7 @@ class MarkTable(ABC):
     # ------------------------------------------------------------------ written on these
 
     def current(self, marks: Iterable[Mark]) -> dict[MarkKey, Mark]:
-        """What the table holds now of these marks."""
+        """The current rows of these marks."""
         found = (mark for group in by_kind(marks) for mark in self.of_records(*group))
         return {mark.key: mark for mark in found}
 

@@ -72,7 +72,7 @@ class Transaction(Queries):
 
     @property
     def acts(self) -> list[Act]:
-        """What was done to records since `watch`, in order."""
+        """The changes of records since `watch`, in order."""
         return self._writer.recorder.acts or []
 
     def watch(self) -> None:

@@ -94,7 +94,7 @@ class Writer:
     def follow_up(
         self, spec: RecordSpec, new: Sequence[Record], changed: Sequence[Record], action: str, moment: datetime
     ) -> None:
-        """What follows from every write: audit, and marks for the indexes."""
+        """Write the audit events and marks for the indexes that belong to every write."""
         if new:
             self.recorder.audit(spec, action, new, moment)
         if changed:
@@ -247,7 +247,7 @@ def _says_something_else(record: Record, previous: Record) -> bool:
 
 
 Act = tuple[str, RecordSpec, Sequence[Record]]
-"""What was done, as the audit log calls it, to which records."""
+"""An action in the words of the audit log, and its records."""
 
 
 class Recorder:

@@ -24,7 +24,7 @@ _OPEN_SECONDS = 600.0
 
 @dataclass(frozen=True, slots=True)
 class CommitResult:
-    """What each step returned, and how many changes the outbox now carries to each engine."""
+    """The results of the steps, and the number of changes in the outbox for each engine."""
 
     transaction_id: str
     committed_at: datetime

@@ -144,7 +144,7 @@ class DataSyncManager(Closeable):
         return Ran(projection.name, done.applied, done.failed, waiting - left.parked, left.parked, problem)
 
     def _left(self, projection: Projection) -> tuple[Backlog, bool]:
-        """What waits, and whether a rebuild has more records to mark; after a run only other relays may carry it."""
+        """The pending marks, and whether a rebuild has more records to mark; after a run, other relays carry them."""
         with self.storage.snapshot() as tx:
             return tx.backlog(projection.name), rebuild_of(tx, projection.name) is not None
 

@@ -46,7 +46,7 @@ def _key(projection: str, what: str) -> str:
 
 
 def read_note(tx: Transaction, projection: str, what: str) -> dict[str, Any] | None:
-    """What the store has noted about a projection."""
+    """The store's notes about a projection."""
     found = tx.get(MergeMark, _key(projection, what), EVERYWHERE)
     return None if found is None else dict(found.counters)
 

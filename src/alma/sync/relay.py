@@ -30,7 +30,7 @@ class EngineDownError(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What a relay did with the marks of one batch."""
+    """The result of a relay for the marks of one batch."""
 
     applied: int = 0
     failed: int = 0

@@ -106,7 +106,7 @@ class SyncResult:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a run of the relay did for one engine, and what still waits."""
+    """The result of a run of the relay for one engine, and the marks that are still pending."""
 
     engine: str
     applied: int = 0

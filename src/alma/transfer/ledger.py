@@ -85,7 +85,7 @@ NO_LEDGER = Ledger()
 
 @dataclass(slots=True)
 class MergeEntry(Entry):
-    """What both stores know about one record."""
+    """The entries of both stores for one record."""
 
     target_id: str
     source_id: str

@@ -105,7 +105,7 @@ class QdrantIndex:
     def _proposed(
         self, tx: Transaction, cls: type[Record], query: VectorQuery, threshold: float | None
     ) -> list[Nearest] | None:
-        """What is found through Qdrant; None if the store has to search."""
+        """The results found through Qdrant; None if the store has to search."""
         waiting = _waiting(tx, cls)
         if waiting is None:
             self._server.ping()

@@ -61,7 +61,7 @@ class QdrantServer(Closeable):
         self._first = 0
 
     def call(self, ask: Callable[[QdrantClient], Result]) -> Result:
-        """What a node answers.
+        """The answer of a node.
 
         Raises `MissingCollectionError`, `ValidationError` for what the server refuses, and `QdrantError` if no node
         answers.

@@ -131,7 +131,7 @@ class Account:
             )
 
     def properties(self, container: Container) -> Document:
-        """What the service says of a container: partition key and policies."""
+        """The properties of a container: partition key and policies."""
         with self.translated():
             return dict(self._proxy(container).read())
 

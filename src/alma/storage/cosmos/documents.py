@@ -150,7 +150,7 @@ def discriminator(spec: RecordSpec) -> str:
 
 
 def stub(document: Mapping[str, Any]) -> Document:
-    """What stands in place of a deleted document for a day, so that a delayed write cannot bring it back."""
+    """The placeholder of a deleted document for a day, so that a delayed write cannot bring it back."""
     named = ("id", "project_id", "user_id", PARTITION)
     kept = {name: document[name] for name in named if document.get(name) is not None}
     return {**kept, OURS: {"key": key_of(document), DELETED: True}, "ttl": _STUB_SECONDS}

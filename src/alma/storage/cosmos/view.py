@@ -217,7 +217,7 @@ class View:
         self._covered[table][key] = seen
 
     def writes(self) -> list[Write]:
-        """What the transaction has changed."""
+        """The changes of the transaction."""
         made: list[Write] = []
         for (table, key), before in self._before.items():
             after = self._covered[table][key].document

@@ -233,7 +233,7 @@ class PostgresBackend(SqlBackend):
 
 @cache
 def _append_statement(columns: tuple[str, ...]) -> str:
-    """What `alma.storage.audit.linked` does, said in SQL."""
+    """`alma.storage.audit.linked` in SQL."""
     given = [name for name in columns if not name.startswith("chain")]
     return (
         "WITH head AS (SELECT chain, length, hash FROM alma_audit_chains "

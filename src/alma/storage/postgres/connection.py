@@ -95,7 +95,7 @@ class StatementRunner:
             self._vectors = vectors
 
     def forget_settings(self) -> None:
-        """What was set in a transaction is set back with it."""
+        """Forget the settings of a transaction, which end with it."""
         self._vectors = None
 
     def forget_prepared(self) -> None:

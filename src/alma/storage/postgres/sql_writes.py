@@ -102,7 +102,7 @@ def _instead_of(view: str, function: str) -> sql.Composed:
 
 @cache
 def _description(spec: RecordSpec) -> str:
-    """What the triggers need to know about a kind, as JSON."""
+    """The description of a kind for the triggers, as JSON."""
     said: dict[str, Any] = {
         "kind": spec.kind,
         "table": _NAMES.table(spec),
@@ -120,7 +120,7 @@ def _description(spec: RecordSpec) -> str:
 
 
 def _default(field: FieldSpec) -> Any:
-    """What stands in a column that must have a value and was given none."""
+    """The default of a column that must have a value."""
     return None if field.nullable else _EMPTY.get(field.type, field.default)
 
 

@@ -60,7 +60,7 @@ def record_of(cls: type[Record], row: Mapping[str, Any]) -> Record | None:
 
 
 def _values(cls: type[Record], row: Mapping[str, Any]) -> dict[str, Any]:
-    """What the row says; beside that, in the metadata, what no field of today can hold."""
+    """The record of a row; values that no current field can hold are in its metadata."""
     fields = {name: cls.spec.by_name[name] for name in row if name in cls.spec.by_name}
     values: dict[str, Any] = {name: None for name, field in fields.items() if field.nullable}
     more = {name: value for name, value in row.items() if name not in fields and value is not None}

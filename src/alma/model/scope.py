@@ -167,7 +167,7 @@ def public(user_id: str | None) -> Predicate:
 
 
 def open_to(scope: Scope, user_id: str | None = None) -> Predicate:
-    """The predicate for what the user, or the user of the scope, may see; an unlimited scope without one sees everything."""
+    """A predicate for what the user, or that of the scope, may see; an unlimited scope without one sees everything."""
     if user_id is None and checked_scope("memory", scope).unlimited:
         return EVERYTHING
     return public(scope.user_id if user_id is None else user_id)

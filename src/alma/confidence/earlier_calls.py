@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from alma.clock import new_id, now
 from alma.model.briefing import Line, Topic, briefing
 
 _REASON = ("id", "signal_type", "description", "source", "related_memories", "metadata", "detected_at")
@@ -34,10 +36,13 @@ _SIGNAL = (
 _PROMPT_TOKENS = 800
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class EarlierReason:
-    """What a risk or an opportunity was asked for under other names."""
+    """What a risk or an opportunity was asked for under other names, and where and when it was seen."""
 
-    __slots__ = ()
+    source: str = ""
+    id: str = field(default_factory=new_id, compare=False)
+    detected_at: datetime = field(default_factory=now, compare=False)
 
     @property
     def related_memories(self: Any) -> list[str]:

@@ -36,9 +36,6 @@ class RiskSignal(EarlierReason):
     description: str = ""
     severity: float = 0.0
     evidence_ids: tuple[str, ...] = ()
-    source: str = ""
-    id: str = field(default_factory=new_id, compare=False)
-    detected_at: datetime = field(default_factory=now, compare=False)
 
     @property
     def signal_type(self) -> str:
@@ -55,9 +52,6 @@ class OpportunitySignal(EarlierReason):
     description: str = ""
     strength: float = 0.0
     evidence_ids: tuple[str, ...] = ()
-    source: str = ""
-    id: str = field(default_factory=new_id, compare=False)
-    detected_at: datetime = field(default_factory=now, compare=False)
 
     @property
     def signal_type(self) -> str:

@@ -107,16 +107,16 @@ if TYPE_CHECKING:
     from alma.learning.decay import LinearDecay as LinearDecay
     from alma.learning.decay import NoDecay as NoDecay
     from alma.learning.decay import StepDecay as StepDecay
-    from alma.learning.forgetting import ForgettingEngine as ForgettingEngine
-    from alma.learning.forgetting import Forgotten as Forgotten
-    from alma.learning.forgetting import PrunePolicy as PrunePolicy
-    from alma.learning.forgetting import PruneReason as PruneReason
-    from alma.learning.forgetting import PruneSummary as PruneSummary
     from alma.learning.health import MemoryHealthMonitor as MemoryHealthMonitor
     from alma.learning.heuristics import HeuristicExtractor as HeuristicExtractor
     from alma.learning.lifecycle import MemoryLifecycle as MemoryLifecycle
     from alma.learning.protocols import Learned as Learned
     from alma.learning.protocols import LearningProtocol as LearningProtocol
+    from alma.learning.pruning import ForgettingEngine as ForgettingEngine
+    from alma.learning.pruning import Forgotten as Forgotten
+    from alma.learning.pruning import PrunePolicy as PrunePolicy
+    from alma.learning.pruning import PruneReason as PruneReason
+    from alma.learning.pruning import PruneSummary as PruneSummary
     from alma.learning.recommendation import Recommendation as Recommendation
     from alma.learning.schedule import CleanupScheduler as CleanupScheduler
     from alma.learning.validation import ScopeValidator as ScopeValidator
@@ -371,7 +371,7 @@ _HOMES = {
         "redact_text",
     ),
     "alma.memory.archive": ("Archive",),
-    "alma.learning.forgetting": (
+    "alma.learning.pruning": (
         "ForgettingEngine",
         "Forgotten",
         "PrunePolicy",

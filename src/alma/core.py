@@ -21,11 +21,11 @@ from alma.ingest.deduplication import uncount
 from alma.ingest.pipeline import Ingest
 from alma.judge.base import Judge
 from alma.learning.contradictions import with_contradictions, with_sources
-from alma.learning.forgetting import ForgettingEngine, Forgotten
 from alma.learning.lessons import HeuristicEvidence, evidence_of
 from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
 from alma.learning.maturity import standing_lessons, with_maturity
 from alma.learning.protocols import Execution, Learned, LearningProtocol
+from alma.learning.pruning import ForgettingEngine, Forgotten
 from alma.learning.recommendation import Assessed, Recommendation
 from alma.maintenance.tasks import Maintenance
 from alma.memory.agents import AgentNames

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from alma import ALMA, Outcome, clock
-from alma.learning.forgetting import ForgettingTrigger
+from alma.learning.pruning import ForgettingTrigger
 from alma.memory.archive import Archive
 from alma.model.scope import Scope
 from alma.storage.sqlite_local import SQLiteStorage

@@ -11,7 +11,7 @@ import pytest
 from alma.errors import ScopeViolationError, ValidationError
 from alma.learning.confidence_decay import ConfidenceDecayer
 from alma.learning.decay import ExponentialDecay, LinearDecay
-from alma.learning.forgetting import ForgettingEngine, PrunePolicy, PruneReason
+from alma.learning.pruning import ForgettingEngine, PrunePolicy, PruneReason
 from alma.memory.archive import Archive
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.learning import DomainKnowledge, Heuristic, Outcome, UserPreference

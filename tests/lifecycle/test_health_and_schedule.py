@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from alma.errors import StorageError, ValidationError
-from alma.learning.forgetting import ForgettingEngine, PrunePolicy
 from alma.learning.health import MemoryHealthMonitor
+from alma.learning.pruning import ForgettingEngine, PrunePolicy
 from alma.learning.schedule import LAST_RUN, LEASE, CleanupScheduler
 from alma.memory.archive import Archive
 from alma.model.governance import Setting

@@ -10,8 +10,8 @@ import pytest
 from alma import clock
 from alma.errors import NotFoundError, ValidationError
 from alma.learning.confidence_decay import ConfidenceDecayer
-from alma.learning.forgetting import ForgettingEngine, PrunePolicy
 from alma.learning.lifecycle import MemoryLifecycle
+from alma.learning.pruning import ForgettingEngine, PrunePolicy
 from alma.memory.audit import AuditTrail
 from alma.memory.history import History
 from alma.memory.relationships import Relationships

@@ -108,10 +108,19 @@ class CacheKeyGenerator:
         extra_context: Mapping[str, str] | None = None,
     ) -> str:
         """The key of a request; case and spaces of the query do not count."""
-        plain = " ".join(query.casefold().split())
-        parts = [plain, agent, project_id, user_id or "", top_k, sorted((extra_context or {}).items())]
+        parts = [
+            self._normalize_query(query),
+            agent,
+            project_id,
+            user_id or "",
+            top_k,
+            sorted((extra_context or {}).items()),
+        ]
         digest = hashlib.sha256(json.dumps(parts, ensure_ascii=False).encode()).hexdigest()
         return f"{self.namespace}:{self.VERSION}:{digest}"
+
+    def _normalize_query(self, query: str) -> str:
+        return " ".join(query.casefold().split())
 
     def generate_pattern(self, agent: str | None = None, project_id: str | None = None) -> str:
         """The pattern of all keys of the namespace."""
@@ -184,6 +193,11 @@ class _Kept(CacheBackend):
         self._on_miss: Callable[[str], None] | None = None
         self._on_eviction: Callable[[int], None] | None = None
         self._start()
+
+    @property
+    def namespace(self) -> str:
+        """The first part of the keys."""
+        return self._keys.namespace
 
     def _start(self) -> None:
         self._metrics = PerformanceMetrics()

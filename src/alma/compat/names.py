@@ -28,6 +28,8 @@ MODULES = MappingProxyType(
         "alma.integration.claude_agents": "alma.compat.claude_agents",
         "alma.integration.helena": "alma.compat.helena",
         "alma.integration.victor": "alma.compat.victor",
+        "alma.learning.forgetting": "alma.compat.forgetting",
+        "alma.learning.heuristic_extractor": "alma.compat.heuristic_extractor",
         "alma.progress.types": "alma.progress",
         "alma.retrieval.cache": "alma.compat.cache",
         "alma.retrieval.embeddings": "alma.embeddings",

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from alma.learning.decay import LinearDecay as LinearDecay
     from alma.learning.decay import NoDecay as NoDecay
     from alma.learning.decay import StepDecay as StepDecay
-    from alma.learning.forgetting import ForgettingEngine as ForgettingEngine
-    from alma.learning.forgetting import PruneSummary as PruneSummary
     from alma.learning.health import MemoryHealthMonitor as MemoryHealthMonitor
     from alma.learning.heuristics import HeuristicExtractor as HeuristicExtractor
     from alma.learning.lifecycle import MemoryLifecycle as MemoryLifecycle
@@ -21,6 +19,8 @@ if TYPE_CHECKING:
     from alma.learning.policy import PruneReason as PruneReason
     from alma.learning.protocols import Learned as Learned
     from alma.learning.protocols import LearningProtocol as LearningProtocol
+    from alma.learning.pruning import ForgettingEngine as ForgettingEngine
+    from alma.learning.pruning import PruneSummary as PruneSummary
     from alma.learning.recommendation import Recommendation as Recommendation
     from alma.learning.schedule import CleanupScheduler as CleanupScheduler
     from alma.learning.validation import ScopeValidator as ScopeValidator
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "alma.learning.decay": ("ExponentialDecay", "LinearDecay", "NoDecay", "StepDecay"),
     "alma.learning.confidence_decay": ("ConfidenceDecayer",),
-    "alma.learning.forgetting": ("ForgettingEngine", "PruneSummary"),
+    "alma.learning.pruning": ("ForgettingEngine", "PruneSummary"),
     "alma.learning.health": ("MemoryHealthMonitor",),
     "alma.learning.heuristics": ("HeuristicExtractor",),
     "alma.learning.lifecycle": ("MemoryLifecycle",),

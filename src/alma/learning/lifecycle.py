@@ -10,8 +10,8 @@ from datetime import timedelta
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.learning.forgetting import ForgettingEngine, PruneSummary
 from alma.learning.policy import PrunePolicy
+from alma.learning.pruning import ForgettingEngine, PruneSummary
 from alma.memory.archive import Archive, moment_before
 from alma.model.governance import ANONYMOUS, ApiKey, ArchiveCause, Attribution
 from alma.model.kinds import KINDS

@@ -16,10 +16,10 @@ from alma.errors import ALMAError, EmbeddingError, ValidationError
 from alma.judge.base import Judge
 from alma.learning.advice import Advisor
 from alma.learning.commit import Commit, Learned, Tools
-from alma.learning.forgetting import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.lessons import separate
 from alma.learning.planning import Plan, Planner
+from alma.learning.pruning import MOST_OUTCOMES, ForgettingTrigger
 from alma.learning.recommendation import Recommender
 from alma.learning.strategies import StrategyComparer
 from alma.learning.validation import ScopeValidator, parsed_outcome

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from alma import clock
 from alma.errors import ValidationError
-from alma.learning.forgetting import ForgettingEngine
+from alma.learning.pruning import ForgettingEngine
 from alma.model.common import checked_part
 from alma.model.fields import check_timestamp
 from alma.model.governance import Attribution, Setting, SettingType

@@ -12,8 +12,8 @@ from typing import Protocol
 from alma import clock
 from alma.errors import ALMAError, StorageError, ValidationError
 from alma.learning.confidence_decay import ConfidenceDecayer
-from alma.learning.forgetting import ForgettingEngine
 from alma.learning.lifecycle import Expiry, MemoryLifecycle
+from alma.learning.pruning import ForgettingEngine
 from alma.learning.schedule import Schedule, ScheduledRun
 from alma.maintenance.cold_storage import ColdStorage
 from alma.maintenance.policy import MaintenancePolicy

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, Field
 
 from alma.consolidation.engine import ConsolidationEngine
-from alma.learning.forgetting import Pruned
 from alma.learning.policy import PrunePolicy
+from alma.learning.pruning import Pruned
 from alma.memory.audit_chain import Finding
 from alma.memory.history import FieldChange
 from alma.model.governance import ArchiveCause, AuditEvent

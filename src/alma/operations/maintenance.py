@@ -11,9 +11,9 @@ from pydantic import AwareDatetime, Field
 
 from alma import __version__
 from alma.clock import now
-from alma.learning.forgetting import Pruned
 from alma.learning.health import MemoryHealthMonitor
 from alma.learning.policy import PrunePolicy
+from alma.learning.pruning import Pruned
 from alma.memory.filters import MemoryFilter
 from alma.model.learning import Heuristic, UserPreference
 from alma.model.memory import Layer, Memory

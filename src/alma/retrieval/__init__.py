@@ -15,14 +15,21 @@ _HOME_OF = {
     "RetrievalEngine": "alma.retrieval.engine",
     "ScoringWeights": "alma.retrieval.scoring",
     "MemoryWriter": "alma.retrieval.writing",
-    # The import path of caches and embedders in alma-memory.
-    **dict.fromkeys(("CacheEntry", "CacheStats", "PerformanceMetrics"), "alma.compat.cache"),
+    # The import path of caches and embedders in alma-memory; the caches of the engine are in `alma.cache`.
+    **dict.fromkeys(
+        (
+            "CacheBackend",
+            "CacheEntry",
+            "CacheStats",
+            "NullCache",
+            "PerformanceMetrics",
+            "RedisCache",
+            "RetrievalCache",
+            "create_cache",
+        ),
+        "alma.compat.cache",
+    ),
     **dict.fromkeys(("MemoryScorer", "ScoredItem", "compute_composite_score"), "alma.compat.scoring"),
-    "CacheBackend": "alma.cache",
-    "NullCache": "alma.cache",
-    "RedisCache": "alma.cache",
-    "RetrievalCache": "alma.cache",
-    "create_cache": "alma.cache",
     "AzureEmbedder": "alma.embeddings",
     "EmbeddingProvider": "alma.embeddings",
     "LocalEmbedder": "alma.embeddings",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from alma import clock
 from alma.cache.base import Activity, CacheBackend, NullCache, Searched, dropped_unknown
 from alma.cache.local import RetrievalCache
-from alma.embeddings.base import EmbeddingProvider
+from alma.embeddings.base import EmbeddingProvider, as_provider
 from alma.errors import (
     ConfigurationError,
     FullTextMissingError,
@@ -46,6 +46,7 @@ from alma.retrieval.time_filters import apply_time, propose_of_time, time_filter
 from alma.retrieval.tuning import TUNING
 from alma.retrieval.writing import join_space
 from alma.storage.base import StorageBackend, Transaction, checked_storage
+from alma.storage.earlier import NamedMethodsStorage, has_only_named_methods
 from alma.text.tokens import compounds_of, query_terms
 from alma.text.word_forms import spelled_out
 from alma.vectors.base import VectorIndex
@@ -92,8 +93,14 @@ class RetrievalEngine(EarlierCalls):
         searches: CacheBackend | None = None,
         activity: Activity | None = None,
     ) -> None:
-        self.storage = checked_storage("retrieval", storage)
-        self.embedder = join_space(storage, _provider(embedding_provider))
+        is_copied = has_only_named_methods(storage)
+        if not is_copied:
+            checked_storage("retrieval", storage)
+        embedder = as_provider(_provider(embedding_provider))
+        if is_copied:
+            storage = NamedMethodsStorage(storage, embedder.dimension, embedder.model, embedder.encode_batch)
+        self.storage = storage
+        self.embedder = join_space(storage, embedder)
         self._queries = QueryEmbedder(self.embedder, storage)
         self.relevance = default_relevance()
         self.weights = _weights("scoring_weights", scoring_weights or ScoringWeights())
@@ -153,6 +160,8 @@ class RetrievalEngine(EarlierCalls):
             memories_within=None if memories_within is None else checked_scope("memories_within", memories_within),
             weak=router.checked_flag("weak", weak),
         )
+        if isinstance(self.storage, NamedMethodsStorage):
+            self.storage.refresh(project_id, request.readable_agents, user_id)
         key = self._cache_key(request)
         cached = None if bypass_cache or now is not None else self.cache.get(key, self.storage.generation())
         if cached is not None and still_valid(cached):

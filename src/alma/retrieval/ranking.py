@@ -118,13 +118,15 @@ class Ranker:
 
     def _relevant(self, cls: type[Record], matches: Sequence[Match], results: Results) -> list[ScoredRecord]:
         """The scores of the matches that are relevant enough. A search always returns its best. Weak lessons are
-        dropped if there is no strong one, because following them is worse than having none.
+        dropped if there is no strong one, because following them is worse than having none; with a threshold of 0,
+        no lesson is.
         """
         strong, weak = self.relevance.strong, self.relevance.weak
         least = 0.0
         if isinstance(self.request, RetrievalRequest):
             only_weak = max((each.relevance for each in matches), default=0.0) < strong
             least = strong if only_weak and issubclass(cls, LESSONS) and not self.request.weak else weak
+            least = 0.0 if issubclass(cls, LESSONS) and self.min_score <= 0 else least
         kept: list[ScoredRecord] = []
         for each in matches:
             if each.relevance >= least:

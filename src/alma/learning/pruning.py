@@ -203,10 +203,10 @@ class _Run:
             for record in self._storage.iterate(fields.cls, self._scope, self._where, page_size=_PAGE):
                 if (fields.cls.spec.kind, str(record.key)) in self._dropped:
                     continue
-                memories, size = memories + 1, size + _bytes(record)
+                memories, size = memories + 1, size + size_of(record)
                 if not is_pinned(record):
                     value = fields.strength(record, self._policy_of(record).decay, self._now)
-                    ranked.append((value, number, _bytes(record), str(record.key)))
+                    ranked.append((value, number, size_of(record), str(record.key)))
         self._forget_least(selected, sorted(ranked), memories, size)
 
     def _count(self, selected: Sequence[KindFields]) -> int:
@@ -290,7 +290,7 @@ def _pages(records: Iterable[Record]) -> Iterator[list[Record]]:
         yield page
 
 
-def _bytes(record: Record) -> int:
+def size_of(record: Record) -> int:
     """The approximate size of a record: its texts and its vector."""
     name = record.spec.vector_field
     vector = getattr(record, name) if name is not None else None

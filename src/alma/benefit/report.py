@@ -164,7 +164,7 @@ def demoted(
             for record in tx.lock(LESSONS[each.kind], [each.memory_id], scope):
                 if may_be(record):
                     if not dry_run:
-                        tx.save(_noted(record, _numbers(each.uplift)))
+                        tx.save(_with_demotion(record, _numbers(each.uplift)))
                     done.append(replace(each, is_demoted=not dry_run))
         return done
 
@@ -178,13 +178,13 @@ def reinstated(storage: StorageBackend, scope: Scope, kind: str, ids: Collection
 
     def reinstate(tx: Transaction) -> list[str]:
         held = [each for each in tx.lock(LESSONS[kind], list(ids), scope) if demotion_of(each) is not None]
-        tx.save(*(_noted(each, {_SINCE: clock.now().isoformat()}) for each in held))
+        tx.save(*(_with_demotion(each, {_SINCE: clock.now().isoformat()}) for each in held))
         return [str(each.key) for each in held]
 
     return storage.write(reinstate, by)
 
 
-def _noted(record: Any, note: Mapping[str, Any]) -> Any:
+def _with_demotion(record: Any, note: Mapping[str, Any]) -> Any:
     return record.replace(metadata={**record.metadata, DEMOTED: dict(note)})
 
 

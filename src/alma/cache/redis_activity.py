@@ -41,7 +41,7 @@ class RedisActivity(Activity):
         self._mask = mask
 
     def searched(self, search: Searched) -> None:
-        self._server.write(lambda client: self._tell(client, search))
+        self._server.write(lambda client: self._publish(client, search))
 
     def saw_repository(self, project_id: str, status: Mapping[str, Any]) -> None:
         key, text = self._server.keys.key(GIT_STATUS, project_id), _text(status)
@@ -49,7 +49,7 @@ class RedisActivity(Activity):
 
     # ------------------------------------------------------------------ searches
 
-    def _tell(self, client: Redis, search: Searched) -> None:
+    def _publish(self, client: Redis, search: Searched) -> None:
         with client.pipeline(transaction=False) as pipe:
             if search.user_id is not None:
                 self._note_history(pipe, search.user_id, search)

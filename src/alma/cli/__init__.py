@@ -50,7 +50,7 @@ def main() -> None:
         # Typer catches a broken pipe and raises SystemExit.
         code = int(exc.code or 0) if sys.stdout is before else _closed_quietly()
     except KeyboardInterrupt:
-        code = _said("stopped", INTERRUPTED)
+        code = _report_error("stopped", INTERRUPTED)
     sys.exit(code)
 
 
@@ -74,17 +74,17 @@ def _run() -> int:
     except typer.TyperException as exc:
         return _misused(exc)
     except typer.Abort:
-        return _said("stopped, nothing was changed", INTERRUPTED)
+        return _report_error("stopped, nothing was changed", INTERRUPTED)
     except BrokenPipeError:
         raise
     except (ALMAError, OSError) as exc:
-        return _said(_sentence(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
+        return _report_error(_sentence(exc), next(code for kind, code in EXIT_CODES if isinstance(exc, kind)))
     except Exception as exc:
         if os.environ.get("ALMA_DEBUG"):
             raise
-        return _said(f"internal error, {type(exc).__name__}: {exc}; set ALMA_DEBUG=1 to see where", 1)
+        return _report_error(f"internal error, {type(exc).__name__}: {exc}; set ALMA_DEBUG=1 to see where", 1)
     if ended == INTERRUPTED:
-        return _said("stopped", INTERRUPTED)
+        return _report_error("stopped", INTERRUPTED)
     return ended if isinstance(ended, int) else 0
 
 
@@ -114,10 +114,10 @@ def _misused(exc: Exception) -> int:
         sys.stdout.write(f"{context.get_help()}\n" if context is not None else said)
         return USAGE
     hint = f"; see  {context.command_path} --help" if context is not None else ""
-    return _said(f"{said.rstrip('.')}{hint}", USAGE)
+    return _report_error(f"{said.rstrip('.')}{hint}", USAGE)
 
 
-def _said(sentence: str, code: int) -> int:
+def _report_error(sentence: str, code: int) -> int:
     from alma.cli.output import one_line
 
     sys.stderr.write(f"alma: {one_line(sentence)}\n")

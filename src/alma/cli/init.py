@@ -134,9 +134,9 @@ def init(
         described = {"config": str(config), "mcp": _snippet(config), "mcp_file": mcp_file and str(mcp_file)}
         show_json({**described, "host_files": written})
     elif host:
-        _tell_hosts(config, kept, changes)
+        _report_hosts(config, kept, changes)
     else:
-        _tell(config, storage, mcp_file)
+        _report(config, storage, mcp_file)
 
 
 def _show_dry_run(config: Path, kept: bool, changes: list[FileChange]) -> None:
@@ -147,7 +147,7 @@ def _show_dry_run(config: Path, kept: bool, changes: list[FileChange]) -> None:
         say("no other file would change")
 
 
-def _tell_hosts(config: Path, kept: bool, changes: list[FileChange]) -> None:
+def _report_hosts(config: Path, kept: bool, changes: list[FileChange]) -> None:
     say(f"{'Kept' if kept else 'Wrote'} {config}")
     for change in changes:
         say(f"Wrote {change.path}")
@@ -168,7 +168,7 @@ def _text(project: str, storage: str, embeddings: str, agents: list[str]) -> str
     )
 
 
-def _tell(config: Path, storage: str, mcp_file: Path | None) -> None:
+def _report(config: Path, storage: str, mcp_file: Path | None) -> None:
     say(f"Wrote {config}")
     if mcp_file is not None:
         say(f"Added the server `alma` to {mcp_file}")

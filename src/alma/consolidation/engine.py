@@ -192,7 +192,7 @@ class ConsolidationEngine:
         if merged is None:
             _log.info("a group of memories was skipped: it has changed meanwhile", extra={"memory_id": group.kept.key})
             return None
-        self._tell(group.kept, merged, by)
+        self._emit(group.kept, merged, by)
         return merged
 
     def _merge_in(self, tx: Transaction, kind: Kind, scope: Scope, group: Group, by: Attribution) -> MergedGroup | None:
@@ -211,7 +211,7 @@ class ConsolidationEngine:
             _take_outcomes(tx, ids, kept.key, scope)
         return MergedGroup(kind.cls.spec.kind, kept.key, kept.text(), {key: group.why[key] for key in ids})
 
-    def _tell(self, kept: Record, merged: MergedGroup, by: Attribution) -> None:
+    def _emit(self, kept: Record, merged: MergedGroup, by: Attribution) -> None:
         self._emitter.emit(
             MemoryEvent(
                 MemoryEventType.CONSOLIDATED,

@@ -150,7 +150,7 @@ class Harness:
     def _learned(self, context: Context, result: RunResult) -> Learned | Outcome:
         alma, strategy = self._memory_of(context), _strategy(context, result)
         if not strategy:
-            return self._noted(alma, context, result)
+            return self._store_outcome(alma, context, result)
         return alma.learn(
             agent=self.agent.name,
             task=context.task,
@@ -163,7 +163,7 @@ class Harness:
             retrieval_id=result.memories.retrieval_id,
         )
 
-    def _noted(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
+    def _store_outcome(self, alma: ALMA, context: Context, result: RunResult) -> Outcome:
         """Store the outcome without learning from it, because the strategy is unknown."""
         alma.learning.require(self.agent.name, context.task_type, context.task)
         outcome = Outcome(

@@ -119,7 +119,7 @@ class Hook:
 
     def _found(self, event: Event, place: Place, files: HookFiles, session: Session) -> str:
         request = {"event": event.as_json(), "agent": self._agent, "user": self._user, "shown": session.shown}
-        found = self._asked(request, place, files)
+        found = self._request_resident(request, place, files)
         if found is None:
             found = self._read(event, place, files, session)
         session.shown = {**session.shown, **found.get("shown", {})}
@@ -143,14 +143,14 @@ class Hook:
         session = files.session(event.session)
         prompt = event.prompt or session.prompt
         self._spool(event._replace(prompt=prompt), files)
-        self._asked({}, place, files)
+        self._request_resident({}, place, files)
 
     def _spool(self, event: Event, files: HookFiles, **more: object) -> None:
         files.spool({"event": event.as_json(), "agent": self._agent, "user": self._user, **more})
 
     # ------------------------------------------------------------------ the resident process
 
-    def _asked(self, request: Json, place: Place, files: HookFiles) -> Json | None:
+    def _request_resident(self, request: Json, place: Place, files: HookFiles) -> Json | None:
         """The answer of the resident process; without one, it is started and None is returned."""
         if not hasattr(socket, "AF_UNIX"):
             return None

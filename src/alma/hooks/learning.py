@@ -153,11 +153,11 @@ def _turn(line: bytes) -> dict[str, str] | None:
         return None
     message = entry.get("message")
     content = message.get("content") if isinstance(message, dict) else None
-    said = without_marked("\n".join(_said(content))).strip()
+    said = without_marked("\n".join(_message_texts(content))).strip()
     return {"role": entry["type"], "content": said} if said else None
 
 
-def _said(content: Any) -> Iterator[str]:
+def _message_texts(content: Any) -> Iterator[str]:
     if isinstance(content, str):
         yield content
     for part in content if isinstance(content, Sequence) and not isinstance(content, str) else ():

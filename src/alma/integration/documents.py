@@ -258,7 +258,7 @@ class Documents:
             (path, text)
             for path, memory in zip(each, clean, strict=True)
             if path in wanted
-            for text in self._said(memory, each[path])
+            for text in self._embedded_texts(memory, each[path])
         ]
         encoded = self._alma.retrieval.embedder.encode_texts(text for _, text in texts)
         ready = {path: _Ready(memory, []) for path, memory in zip(each, clean, strict=True)}
@@ -266,7 +266,7 @@ class Documents:
             ready[path].vectors.extend((vectors.vector, *vectors.passages))
         return ready
 
-    def _said(self, memory: Memory, document: Document) -> list[str]:
+    def _embedded_texts(self, memory: Memory, document: Document) -> list[str]:
         """The texts to embed, without secrets."""
         said = [text for text in map(plain, document.texts) if text]
         if len(said) == 1:

@@ -116,7 +116,7 @@ class Transcript:
 
         `changed` changes the session in the same transaction, and `also` writes what else belongs to it.
         """
-        ready = self._ingest.ready([self._memory(item) for item in items], embed=_is_said)
+        ready = self._ingest.ready([self._memory(item) for item in items], embed=_is_conversation)
 
         def add(tx: Transaction) -> None:
             self._enter(tx, changed)
@@ -293,7 +293,7 @@ def _payload(memory: Memory) -> JsonObject:
     return restored(memory.content_json or {})
 
 
-def _is_said(memory: Memory) -> bool:
+def _is_conversation(memory: Memory) -> bool:
     return memory.memory_type == CONVERSATION
 
 

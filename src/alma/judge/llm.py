@@ -104,13 +104,13 @@ class LLMJudge:
         with suppress(LanguageModelError):
             for start in range(0, len(sent), _PAIRS_AT_ONCE):
                 batch = sent[start : start + _PAIRS_AT_ONCE]
-                found.update((batch[i], told) for i, told in self._asked([pairs[i] for i in batch]))
+                found.update((batch[i], told) for i, told in self._judged_by_model([pairs[i] for i in batch]))
         return [found.get(i) for i in range(len(pairs))]
 
     def _may_be_sent(self, text: str) -> bool:
         return len(text) <= _LONGEST_SENT and not (self._redactor and self._redactor.redact(text).findings)
 
-    def _asked(self, batch: Sequence[tuple[str, str]]) -> list[tuple[int, Probabilities]]:
+    def _judged_by_model(self, batch: Sequence[tuple[str, str]]) -> list[tuple[int, Probabilities]]:
         if time.monotonic() < self._paused_until:
             return []
         messages = [Message("system", _TASK), Message("user", _shown(batch))]

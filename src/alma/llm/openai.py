@@ -28,7 +28,7 @@ class ChatModel(SdkModel):
         [choice, *_] = answer.choices
         usage = answer.usage
         return Completion(
-            text=_said(choice.message.content),
+            text=_response_text(choice.message.content),
             model=str(answer.model or self._model_name),
             finish_reason="refusal" if choice.message.refusal else choice.finish_reason,
             input_tokens=usage.prompt_tokens if usage else None,
@@ -53,7 +53,7 @@ class ChatModel(SdkModel):
         self._client.close()
 
 
-def _said(content: Any) -> str:
+def _response_text(content: Any) -> str:
     """The text of a response, which some services return in parts."""
     if isinstance(content, list):
         return "".join(part["text"] for part in content if part["type"] in _OF_TEXT)

@@ -51,14 +51,14 @@ class SdkModel(LanguageModel):
         """The completion in a response; any error is a malformed response."""
 
     def _attempt(self, request: Request) -> Completion | Failure:
-        result = self._asked(request if self._takes_temperature else replace(request, temperature=None))
+        result = self._complete_once(request if self._takes_temperature else replace(request, temperature=None))
         if isinstance(result, Failure) and self._refuses_temperature(result, request):
             # Reasoning models do not accept a temperature.
             self._takes_temperature = False
-            return self._asked(replace(request, temperature=None))
+            return self._complete_once(replace(request, temperature=None))
         return result
 
-    def _asked(self, request: Request) -> Completion | Failure:
+    def _complete_once(self, request: Request) -> Completion | Failure:
         errors = self._errors
         try:
             answer = self._ask(request)

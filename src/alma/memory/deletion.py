@@ -159,7 +159,7 @@ class Deletions:
             self._storage.write(lambda tx, part=part: _bury_archived(tx, part), by)  # type: ignore[misc]
             self._archive.purge(timedelta(0), _EVERYWHERE, by, ids=part, scrub=False)
         self._each(self._past(owner), _erase_past, by)
-        self._each(self._said_by(owner), _erase_said, by)
+        self._each(self._events_of(owner), _erase_event_details, by)
         counted = audit_event(by, "erase", subject, [subject_id], details_json={"deleted": dict(plan.counts)})
         self._storage.write(lambda tx: tx.save(counted), by)
         self._traces.clear()
@@ -188,7 +188,7 @@ class Deletions:
                 found[f"{kind}\n{key}"] = None
         return list(found)
 
-    def _said_by(self, owner: _Owner) -> list[str]:
+    def _events_of(self, owner: _Owner) -> list[str]:
         """The audit events of the user, whose details may quote what the user asked."""
         if owner.user_id is None:
             return []
@@ -225,7 +225,7 @@ def _erase_past(tx: Transaction, keys: Sequence[str]) -> None:
     erase_copies(tx, gone)
 
 
-def _erase_said(tx: Transaction, keys: Sequence[str]) -> None:
+def _erase_event_details(tx: Transaction, keys: Sequence[str]) -> None:
     erase_events(tx, tx.find(AuditEvent, _EVERYWHERE, In("id", [int(key) for key in keys])))
 
 

@@ -150,7 +150,7 @@ class FactComparison:
         """Store the relationships that were found, if the other facts are unchanged; the facts stay as they are."""
         wanted = [each for each in comparison.verdicts if each.relation is not None and each.known.key != record.key]
         still = self.unchanged(tx, wanted)
-        apart = _kept_apart(edges_of(tx, type(record), [str(record.key)])) if still else frozenset()
+        apart = _marked_distinct(edges_of(tx, type(record), [str(record.key)])) if still else frozenset()
         edges = (_saved(tx, record, each, comparison.judge) for each in still if str(each.known.key) not in apart)
         return [edge for edge in edges if edge is not None]
 
@@ -207,7 +207,7 @@ class FactComparison:
         ids = [key for key in dict.fromkeys(near) if key != record.key][: TUNING.nearest]
         if not ids:
             return
-        apart = _kept_apart(edges_of(self._storage, cls, [str(record.key)]))
+        apart = _marked_distinct(edges_of(self._storage, cls, [str(record.key)]))
         found = {str(each.key): each for each in self._storage.find(cls, scope, And(where, In("id", ids)))}
         yield from (found[key] for key in ids if key in found and key not in apart and is_fact(found[key]))
 
@@ -284,7 +284,7 @@ def _of_one_category(one: Record, other: Record) -> bool:
     return isinstance(one, UserPreference) and isinstance(other, UserPreference) and one.category == other.category
 
 
-def _kept_apart(edges: Sequence[Edge]) -> frozenset[str]:
+def _marked_distinct(edges: Sequence[Edge]) -> frozenset[str]:
     """The facts that were marked as distinct."""
     apart = (each for each in edges if each.relationship_type == Relation.DISTINCT_FROM)
     return frozenset(end for each in apart for end in (each.from_memory_id, each.to_memory_id))

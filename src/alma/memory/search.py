@@ -130,12 +130,12 @@ def search(
         now=now,
         key=repr((query, scope, viewer(scope, by), by.session_id, wanted, mode, min_similarity, limit)),
     )
-    _tell(retrieval, query, found, scope, by, mode, plan)
+    _publish(retrieval, query, found, scope, by, mode, plan)
     hits = tuple(Found(memory, found.explanation_of(memory.id)) for memory in found.memories)
     return SearchResult(hits, query, mode, found.degraded, plan, found)
 
 
-def _tell(
+def _publish(
     retrieval: RetrievalEngine,
     query: str,
     found: MemorySlice,

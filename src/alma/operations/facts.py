@@ -81,7 +81,7 @@ def memory_relations(caller: Caller, request: OfFact) -> RelationsTold:
     return RelationsTold(
         kind=place.cls.spec.kind,
         text=stated(fact),
-        relations=[_told(each, request.memory_id) for each in found],
+        relations=[_relation_output(each, request.memory_id) for each in found],
         merged=[
             Merged(id=each.record_id, text=stated(caller.store.archive.record(each)), reason=each.reason or "")
             for each in merged
@@ -164,7 +164,7 @@ def _places(caller: Caller, request: OfFact | CompareFacts) -> Iterator[Place]:
         yield Place(UserPreference, Scope.everywhere() if user is None else Scope(user_id=user))
 
 
-def _told(related: FactRelation, fact_id: str) -> RelationTold:
+def _relation_output(related: FactRelation, fact_id: str) -> RelationTold:
     dates = related.edge.metadata.get("dates", {})
     other_id = str(related.other.key)
     return RelationTold(

@@ -163,7 +163,7 @@ def _span_of(name: Name, match: re.Match[str] | None, text: str, folded: str) ->
         return None if match is None or not _is_argument(found := _Found(name, match, text)) else found.span("secret")
     if name.sort is Sort.PASS:
         return None
-    return _coded_span(name, text, folded) or _said_span(name, text, folded) or _told_after(name, text, folded)
+    return _coded_span(name, text, folded) or _spoken_span(name, text, folded) or _value_before_name(name, text, folded)
 
 
 def _coded_span(name: Name, text: str, folded: str) -> Span | None:
@@ -184,7 +184,7 @@ def _coded_span(name: Name, text: str, folded: str) -> Span | None:
     return None
 
 
-def _said_span(name: Name, text: str, folded: str) -> Span | None:
+def _spoken_span(name: Name, text: str, folded: str) -> Span | None:
     match = _SAID.match(folded, name.end)
     if match is None and not is_english(folded, name):
         match = _SAID_ABROAD.match(folded, name.end)
@@ -213,7 +213,7 @@ def _said_span(name: Name, text: str, folded: str) -> Span | None:
     return None
 
 
-def _told_after(name: Name, text: str, folded: str) -> Span | None:
+def _value_before_name(name: Name, text: str, folded: str) -> Span | None:
     lead = _BEFORE_TOLD_AFTER.search(folded, max(0, name.start - _LONGEST_LEAD), name.start)
     if lead is None or _TOLD_AFTER.match(folded, name.end) is None:
         return None

@@ -167,14 +167,14 @@ class RetrievalEngine(EarlierCalls):
         if cached is not None and still_valid(cached):
             reasons = self._cached_reasons(cached, request, router.route(request))
             cached = replace(cached, retrieval_time_ms=_since(started), from_cache=True, _why_not=reasons)
-            return self._told(request, key, cached)
+            return self._published(request, key, cached)
         found, generation, changes_at = self._find(request, router.route(request))
         if not found.degraded and now is None and not self.storage.is_writing:
             seconds = math.inf if changes_at is None else (changes_at - request.now).total_seconds()
             self.cache.put(key, generation, found, min(self._ttl_seconds, seconds))
-        return self._told(request, key, replace(found, retrieval_time_ms=_since(started)))
+        return self._published(request, key, replace(found, retrieval_time_ms=_since(started)))
 
-    def _told(self, request: RetrievalRequest, key: str, found: MemorySlice) -> MemorySlice:
+    def _published(self, request: RetrievalRequest, key: str, found: MemorySlice) -> MemorySlice:
         """The slice, after other programs were told of it."""
         milliseconds = found.retrieval_time_ms or 0.0
         told = Searched(request.query, "retrieve", request.user_id, found.memories, milliseconds, key)

@@ -79,7 +79,7 @@ def digest(event: AuditEvent, before: str) -> str:
 
 def digest_before_erasure(event: AuditEvent, before: str) -> str:
     """The hash of an event from before hashes covered a digest of the details."""
-    said = _encode(_what_is_said(event.values()))
+    said = _encode(_hashed_values(event.values()))
     return _digest(said, event.chain, event.chain_position, before)
 
 
@@ -90,7 +90,7 @@ def seal(event: AuditEvent) -> str:
 
 def without_details(event: AuditEvent) -> AuditEvent:
     """The event with its details and error message replaced by digests."""
-    said = _erasable(_what_is_said(event.values()))
+    said = _erasable(_hashed_values(event.values()))
     details = None if said[_DETAILS] is None else {_ERASED: said[_DETAILS]}
     error = None if said[_ERROR] is None else f"{_ERASED_TEXT}{said[_ERROR]}"
     return event.replace(details_json=details, error_message=error)
@@ -102,10 +102,10 @@ def _digest(said: str, chain: int | None, position: int | None, before: str) -> 
 
 def statement(values: Mapping[str, Any]) -> str:
     """The hashed text of an event, the same before and after storing it in any store."""
-    return _encode(_erasable(_what_is_said(values)))
+    return _encode(_erasable(_hashed_values(values)))
 
 
-def _what_is_said(values: Mapping[str, Any]) -> list[Any]:
+def _hashed_values(values: Mapping[str, Any]) -> list[Any]:
     said = list(_said(values))
     said[_MOMENT] = timestamp_text(said[_MOMENT])
     if said[_DETAILS] is not None:

@@ -346,10 +346,10 @@ def _verified(tx: Transaction, name: str) -> Verified | None:
 
 def _note(tx: Transaction, report: ValidationReport) -> None:
     for each in report.engines:
-        write_note(tx, each.engine, "verified", _noted(report, each))
+        write_note(tx, each.engine, "verified", _verification_note(report, each))
 
 
-def _noted(report: ValidationReport, engine: EngineReport) -> dict[str, object]:
+def _verification_note(report: ValidationReport, engine: EngineReport) -> dict[str, object]:
     return {
         "at": timestamp_text(report.verified_at),
         "is_consistent": engine.is_consistent,

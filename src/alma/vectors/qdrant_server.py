@@ -72,7 +72,7 @@ class QdrantServer(Closeable):
             for number in self._order():
                 try:
                     self._require_ready(number)
-                    result = _asked(self._clients[number], ask)
+                    result = _request(self._clients[number], ask)
                 except _Unanswered as exc:
                     problems.append(exc)
                 else:
@@ -133,7 +133,7 @@ def _client(url: str, api_key: str | Secret | None, timeout_seconds: float) -> Q
             raise ConfigurationError(f"qdrant.url must be like http://host:6333, not {url!r}: {exc}") from exc
 
 
-def _asked(client: QdrantClient, ask: Callable[[QdrantClient], Result]) -> Result:
+def _request(client: QdrantClient, ask: Callable[[QdrantClient], Result]) -> Result:
     try:
         return ask(client)
     except ResponseHandlingException as exc:

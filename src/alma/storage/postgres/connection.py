@@ -129,7 +129,7 @@ class StatementRunner:
             self._make_room()
             self._known[known] = None
             return None
-        self._heed_growth()
+        self._replan_after_growth()
         self._known.move_to_end(known)
         name = self._known[known]
         if name is None:
@@ -140,7 +140,7 @@ class StatementRunner:
             self._known[known] = name
         return name
 
-    def _heed_growth(self) -> None:
+    def _replan_after_growth(self) -> None:
         """Discard query plans after the tables have grown much."""
         moment = time.monotonic()
         if self._planned_for is not None and moment - self._looked_at < _LOOKS_EVERY_SECONDS:

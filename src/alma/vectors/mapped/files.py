@@ -70,7 +70,7 @@ class IndexFiles:
             problem = self._problem(head)
             if problem is None:
                 kept = self._mapped(head)
-                problem = _strangeness(kept)
+                problem = _damage(kept)
         except FileNotFoundError:
             return Kept(None, empty(self._dims), (), 0)
         except (OSError, ValueError, TypeError) as exc:
@@ -211,7 +211,7 @@ class IndexFiles:
         return self._folder / f"{generation}.{kind}"
 
 
-def _strangeness(kept: Kept) -> str | None:
+def _damage(kept: Kept) -> str | None:
     """Check the last rows, which a crash of the machine may have left unwritten; None if they are valid."""
     facts = kept.base.facts[-_LOOKED_AT:]
     positions = facts["position"]

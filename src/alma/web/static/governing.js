@@ -3,7 +3,7 @@ import { html, useState } from "./html.js";
 import { call, key } from "./api.js";
 import { memoryHref, reloadAll, useCall } from "./state.js";
 import { s } from "./strings.js";
-import { attempt, Badge, Button, Card, Check, CopyButton, Dialog, Empty, Field, Input, KindBadge, Result, Select, Text, Time, toast } from "./ui.js";
+import { attempt, Badge, Button, Card, Check, CopyButton, Dialog, Empty, Entry, Field, Input, KindBadge, Result, Select, Text, Time, toast } from "./ui.js";
 
 const RIGHTS = ["read", "write", "delete", "admin"];
 const said = s.operations;
@@ -57,7 +57,7 @@ export function Settings({ can, me }) {
     if (!can("set_setting") || (!user && !me.rights.includes("admin"))) return String(each.value);
     if (typeof each.value === "boolean") return html`<${Check} label=${each.value ? s.yes : s.no} checked=${each.value} onValue=${(value) => set(each, value)} aria-label=${each.key} />`;
     const isNumber = typeof each.value === "number";
-    return html`<input aria-label=${each.key} type=${isNumber ? "number" : "text"} step="any" value=${each.value} onChange=${(event) => set(each, isNumber ? Number(event.target.value) : event.target.value)} />`;
+    return html`<${Entry} aria-label=${each.key} type=${isNumber ? "number" : "text"} step="any" value=${each.value} onEntered=${(text) => set(each, isNumber ? Number(text) : text)} />`;
   };
   return html`<${Card} title=${said.sections.settings} aside=${html`<label class="row small"><span>${s.ask.user}</span><${Input} value=${user} onValue=${setUser} /></label>`}><${Result} of=${settings}>${(data) => html`<div class="table-wrap"><table><tbody>${data.settings.map((each) => html`<tr key=${each.key}><td><b>${each.key.replaceAll("_", " ")}</b><div class="small quiet">${each.description}</div></td><td>${field(each)}</td><td class="hide-narrow small quiet">${said.settings.default(String(each.default))}${each.source !== "default" && `, ${said.settings.source(each.source)}`}</td></tr>`)}</tbody></table></div>`}<//><//>`;
 }

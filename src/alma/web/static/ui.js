@@ -81,6 +81,12 @@ export function Input({ value = "", onValue, suggestions, type = "text", ...rest
     ${suggestions && html`<datalist id=${list}>${suggestions.map((each) => html`<option key=${each} value=${each} />`)}</datalist>`}`;
 }
 
+/** A field that tells its value when it is left, and keeps what is typed until then. */
+export function Entry({ value, onEntered, ...rest }) {
+  const [text, setText] = useDraft(value);
+  return html`<input value=${text} onInput=${(event) => setText(event.target.value)} onChange=${(event) => onEntered(event.target.value)} ...${rest} />`;
+}
+
 export const Select = ({ value = "", onValue, options, ...rest }) => html`
   <select value=${value} onChange=${(event) => onValue(event.target.value)} ...${rest}>
     ${options.map(([name, label]) => html`<option key=${name} value=${name} selected=${name === value}>${label}</option>`)}

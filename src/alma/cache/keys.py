@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from alma.errors import ConfigurationError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name
 
 CACHE_TTL_CONFIG: Mapping[str, int] = MappingProxyType(
@@ -45,7 +46,7 @@ TTL_SECONDS: Mapping[str, int] = MappingProxyType(
 )
 """Every time to live by its name in the configuration (`redis.ttl_seconds`)."""
 
-_PLACEHOLDER = re.compile(r"\{\w+\}")
+_PLACEHOLDER = lazy_regex(r"\{\w+\}")
 
 
 class Filled(StrEnum):

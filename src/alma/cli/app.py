@@ -24,8 +24,8 @@ _EXAMPLES = "Examples:"
 class Entry:
     """A command: its name, summary and module.
 
-    `made_by` is `module:name` inside this package, a Typer application or a function that takes the command's name and
-    returns one.
+    `made_by` is `module:name` inside this package, a Typer application or a function that makes one from the name of
+    the command and, in a group, the word after it.
     """
 
     section: str
@@ -33,13 +33,13 @@ class Entry:
     summary: str
     made_by: str
 
-    def load(self) -> Any:
-        """The imported command."""
+    def load(self, word: str = "") -> Any:
+        """The imported command; a group that has a command of this word may leave out the others."""
         module, _, attribute = self.made_by.partition(":")
         made = getattr(import_module(f"alma.cli.{module}"), attribute)
         gc.freeze()
         gc.enable()
-        command = command_of(made if isinstance(made, typer.Typer) else made(self.name))
+        command = command_of(made if isinstance(made, typer.Typer) else made(self.name, word))
         command.name = self.name
         command.short_help = self.summary
         return command
@@ -74,7 +74,7 @@ class LazyGroup(TyperGroup):
         name = args[0]
         entry = self.entries.get(name.replace("_", "-"))
         if entry is not None:
-            return entry.name, entry.load(), args[1:]
+            return entry.name, entry.load(*args[1:2]), args[1:]
         if ctx.resilient_parsing:
             return None, None, args
         raise unknown(name, self.entries)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
 from inspect import Parameter, Signature
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -15,25 +18,49 @@ from alma.cli.output import AsJson, progress_of, show_json
 from alma.cli.results import is_failed, show_result
 from alma.cli.store_options import Config, Store, open_memory
 from alma.errors import ConfigurationError, PermissionDeniedError, ValidationError
-from alma.operations import OPERATIONS
 from alma.operations.access import Caller, Right
 from alma.operations.base import Face, Operation, to_json
 
-# Top-level commands and their operations.
-EVERYDAY = {
-    "retrieve": "retrieve",
-    "recommend": "recommend",
-    "learn": "learn",
-    "remember": "create_memory",
-    "search": "search_memories",
-    "context": "get_context",
-    "stats": "stats",
-    "forget": "forget",
-    "restore": "restore",
-    "purge": "purge",
-    "maintain": "maintain",
-    "health": "health",
-    "whoami": "whoami",
+# Top-level commands, with the modules and names of their operations.
+_EVERYDAY = {
+    "retrieve": "retrieving.retrieve",
+    "recommend": "learning.recommend",
+    "learn": "learning.learn",
+    "remember": "memories.create_memory",
+    "search": "memories.search_memories",
+    "context": "memories.get_context",
+    "stats": "maintenance.stats",
+    "forget": "history.forget",
+    "restore": "history.restore",
+    "purge": "history.purge",
+    "maintain": "upkeep.maintain",
+    "health": "maintenance.health",
+    "whoami": "browsing.whoami",
+}
+EVERYDAY = {command: place.partition(".")[2] for command, place in _EVERYDAY.items()}
+# The modules of each group: a command imports no others.
+_MODULES = {
+    "learning": ("retrieving", "learning", "history", "maintenance", "lessons"),
+    "service": ("maintenance", "browsing"),
+    "memories": ("memories", "facts", "corrections", "maintenance", "browsing", "care", "store"),
+    "sessions": ("sessions",),
+    "projects": ("workspace",),
+    "users": ("workspace",),
+    "settings": ("workspace",),
+    "work": ("workspace",),
+    "relations": ("relations",),
+    "graph": ("relations", "surroundings"),
+    "patterns": ("relations",),
+    "history": ("history", "timeline"),
+    "audit": ("history",),
+    "sync": ("engines",),
+    "maintenance": ("upkeep",),
+    "benefit": ("benefit",),
+    "skills": ("skills",),
+    "review": ("review",),
+    "keys": ("keys",),
+    "backups": ("store",),
+    "webhooks": ("store",),
 }
 # Commands that do more than their operation and replace it.
 
@@ -81,24 +108,36 @@ Yes = Annotated[bool, typer.Option("--yes", help="Do not ask before deleting per
 
 def offered() -> list[AnyOperation]:
     """The operations that the command line offers."""
-    return [each for each in OPERATIONS if Face.CLI in each.faces]
+    return [each for name in _MODULES for each in offered_in(name)]
 
 
-def everyday(name: str) -> typer.Typer:
+@cache
+def offered_in(name: str) -> tuple[AnyOperation, ...]:
+    """The operations of a group that the command line offers."""
+    defined = (each for module in _MODULES[name] for each in vars(_module(module)).values())
+    found = (each for each in defined if isinstance(each, Operation) and each.group == name)
+    return tuple(each for each in dict.fromkeys(found) if Face.CLI in each.faces)
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"alma.operations.{name}")
+
+
+def everyday(name: str, _: str = "") -> typer.Typer:
     """A top-level command."""
-    found = {each.name: each for each in offered()}
+    module, _, operation = _EVERYDAY[name].partition(".")
     made = typer.Typer(add_completion=False, rich_markup_mode=None)
-    _add(made, name, found[EVERYDAY[name]], f"alma {name}")
+    _add(made, name, getattr(_module(module), operation), f"alma {name}")
     return made
 
 
-def group(name: str) -> typer.Typer:
-    """The commands of a group."""
-    described = [each for each in offered() if each.group == name]
+def group(name: str, word: str = "") -> typer.Typer:
+    """The commands of a group, or only the one called by this word."""
     made = application(LazyGroup.entries[name].summary, _Forgiving)
-    for operation in described:
-        if operation.name not in COVERED:
-            command = command_name(operation)
+    described = {command_name(each): each for each in offered_in(name) if each.name not in COVERED}
+    called = word if word in described else _by_operation(word, name)
+    for command, operation in described.items():
+        if command == called or called not in described:
             _add(made, command, operation, f"alma {name} {command}", hidden=operation.name in EVERYDAY.values())
     # A callback keeps a group with one command a group.
     made.callback()(lambda: None)
@@ -110,7 +149,7 @@ def command_name(operation: AnyOperation) -> str:
     nouns = _NOUNS.get(operation.group, ())
     words = [word for word in operation.name.split("_") if word not in nouns]
     short = "-".join(words or operation.name.split("_"))
-    clash = [o for o in offered() if o is not operation and o.group == operation.group]
+    clash = [o for o in offered_in(operation.group) if o is not operation]
     if any("-".join(w for w in o.name.split("_") if w not in nouns) == short for o in clash):
         return operation.name.replace("_", "-")
     return short
@@ -137,15 +176,15 @@ class _Forgiving(Listing):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The command named by the first argument."""
-        name = _by_operation(args[0]) if args[0] not in self.commands else args[0]
+        name = _by_operation(args[0], str(self.name)) if args[0] not in self.commands else args[0]
         if name in self.commands or ctx.resilient_parsing:
             return super().resolve_command(ctx, [name, *args[1:]])
         raise unknown(args[0], self.commands)
 
 
-def _by_operation(name: str) -> str:
+def _by_operation(name: str, group_name: str) -> str:
     wanted = name.replace("-", "_")
-    return next((command_name(each) for each in offered() if each.name == wanted), name)
+    return next((command_name(each) for each in offered_in(group_name) if each.name == wanted), name)
 
 
 # ---------------------------------------------------------------------- one command

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 
 Schema = Mapping[str, Any]
 
@@ -303,7 +303,7 @@ def _metavar(field: Field) -> str | None:
     return names.get(field.form, "NAME" if field.word in _SHORT_NAMES.values() or field.word == "agent" else "TEXT")
 
 
-_FIELD = re.compile(rf"\b({'|'.join((*_SHORT_NAMES, 'ttl_seconds', 'expires_at', 'importance_score'))})\b")
+_FIELD = lazy_regex(rf"\b({'|'.join((*_SHORT_NAMES, 'ttl_seconds', 'expires_at', 'importance_score'))})\b")
 
 
 def _help(field: Field) -> str:

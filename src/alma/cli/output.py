@@ -8,17 +8,20 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from alma.lazy import lazy_regex
 from alma.text.disguise import visible
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as ProgressBar
+    from rich.progress import TaskID
 
 Schema = Annotated[
     str | None, typer.Option(metavar="NAME", help="The PostgreSQL schema of ALMA's tables; default: public.")
@@ -29,7 +32,7 @@ _PIPE_WIDTH = 200
 _LONGEST_CELL = 400
 _NARROWEST = 16
 _BETWEEN = 3
-_MOMENT = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
+_MOMENT = lazy_regex(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|\+00:00)$")
 
 
 def console() -> Console:
@@ -40,8 +43,10 @@ def console() -> Console:
 
 def progress_bar() -> ProgressBar:
     """A progress bar on stderr, so that stdout can be piped."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
-    return ProgressBar(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
+    return Progress(*columns, console=Console(stderr=True), disable=not sys.stderr.isatty(), transient=True)
 
 
 @contextmanager
@@ -161,8 +166,8 @@ def cell(value: object, missing: str = "", longest: int | None = _LONGEST_CELL) 
 
 
 # Control characters except newline and tab, and characters that reorder or hide text.
-_ACTING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
-_SURROGATES = re.compile("[\ud800-\udfff]")
+_ACTING = lazy_regex("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_SURROGATES = lazy_regex("[\ud800-\udfff]")
 
 
 def safe(text: str) -> str:

@@ -25,9 +25,9 @@ from alma.operations.engines import sync_run
 _FACTS = ("engine", "kind", "id", "error")
 
 
-def sync(name: str) -> typer.Typer:
+def sync(name: str, word: str = "") -> typer.Typer:
     """The commands of the engines beside the store."""
-    made = group(name)
+    made = group(name, word)
     made.command(
         "run", epilog=examples("alma sync run", "alma sync run --engine redis --json", "alma sync run --follow")
     )(run)

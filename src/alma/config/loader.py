@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import logging
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from functools import cache
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from pydantic import ValidationError as InvalidSettings
 from alma.config.secrets import Resolved, Vault, azure_vault, resolve_references
 from alma.config.settings import NOT_SHOWN, Settings, known_keys, secret_keys, section_at
 from alma.errors import ConfigurationError, shown
-from alma.lazy import loader
+from alma.lazy import lazy_regex, loader
 from alma.model.common import same_name
 from alma.paths import expand_home
 
@@ -112,9 +112,11 @@ def _section(content: Any, file: Path) -> Mapping[str, Any]:
     return inner
 
 
-def _defaults() -> dict[str, Any]:
+@cache
+def _defaults() -> Mapping[str, Any]:
     text = resources.files("alma.config").joinpath("defaults.yaml").read_text(encoding="utf-8")
-    content: dict[str, Any] = yaml.safe_load(text)
+    # libyaml takes a tenth of the time; its errors are less clear, so files of users are read by Python.
+    content: Mapping[str, Any] = yaml.load(text, getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     return content
 
 
@@ -280,7 +282,7 @@ def _hint(exc: yaml.YAMLError) -> str:
     return "" if bare is None else f"; put {bare[0]} in quotes"
 
 
-_BARE = re.compile(r"\$\{[^}\n]*\}")
+_BARE = lazy_regex(r"\$\{[^}\n]*\}")
 
 
 class _OnceEach(yaml.SafeLoader):

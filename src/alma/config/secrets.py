@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from alma.errors import ConfigurationError, MissingDependencyError
+from alma.lazy import lazy_regex
 
-_REFERENCE = re.compile(r"\$\$|\$\{([^}]*)(\}?)")
+_REFERENCE = lazy_regex(r"\$\$|\$\{([^}]*)(\}?)")
 _VAULT = "KEYVAULT:"
-_SECRET = re.compile(r"[A-Za-z0-9-]+")
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET = lazy_regex(r"[A-Za-z0-9-]+")
+_VARIABLE = lazy_regex(r"[A-Za-z_][A-Za-z0-9_]*")
 
 Vault = Callable[[str], str]
 

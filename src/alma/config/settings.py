@@ -129,7 +129,7 @@ Weight = Annotated[Number, Field(ge=0)]
 class _Section(BaseModel):
     """Unknown keys are errors, and values are not converted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, arbitrary_types_allowed=True, defer_build=True)
 
 
 StorageChoice = Literal["sqlite", "local", "postgres", "azure", "file"]

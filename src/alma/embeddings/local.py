@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from alma.embeddings.base import EmbeddingProvider, Passage, chosen, even_groups, thinned
 from alma.errors import ConfigurationError, EmbeddingError
+from alma.lazy import lazy_regex
 from alma.model.vector import Vector
 from alma.onnx import first_line, import_package, load_session, load_tokenizer, sha256_of
 from alma.paths import expand_home
@@ -39,10 +39,10 @@ _TOKENIZER_FILE = "tokenizer.json"
 _TOKENS_AT_ONCE = 192
 
 # The tokenizer treats longer words as one unknown token.
-_WORD = re.compile(r"(?<![^\W_])[^\W_]{1,100}(?![^\W_])")
+_WORD = lazy_regex(r"(?<![^\W_])[^\W_]{1,100}(?![^\W_])")
 # A digest or a key, whose pieces are noise.
-_NOISE = re.compile("(?=.*[0-9])[0-9a-fA-F]{32,}")
-_LETTERS, _LATIN = re.compile(r"[^\W\d_]"), re.compile("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
+_NOISE = lazy_regex("(?=.*[0-9])[0-9a-fA-F]{32,}")
+_LETTERS, _LATIN = lazy_regex(r"[^\W\d_]"), lazy_regex("[A-Za-z\u00c0-\u024f\u1e00-\u1eff]")
 
 Tokens = list[int]
 

@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 from alma.clock import now
 from alma.errors import ConfigurationError, shown
 from alma.events.emitter import MemoryEvent, MemoryEventType, checked_types
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name
 from alma.model.kinds import kind_named
 from alma.model.secret import Secret
@@ -27,8 +28,8 @@ _OUR_HEADERS = frozenset(
     name.lower() for name in (SIGNATURE_HEADER, TIMESTAMP_HEADER, EVENT_HEADER, DELIVERY_HEADER, "Content-Type")
 )
 _LONGEST_NAME = 100
-_HEADER_NAME = re.compile(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
-_HEADER_VALUE = re.compile(r"[\t\x20-\x7e\xa0-\xff]*")
+_HEADER_NAME = lazy_regex(r"[\w!#$%&'*+.^`|~-]+", re.ASCII)
+_HEADER_VALUE = lazy_regex(r"[\t\x20-\x7e\xa0-\xff]*")
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from alma.extraction.facts import (
     source_of,
 )
 from alma.extraction.model import create_extractor
+from alma.lazy import lazy_regex
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import SIGNAL, DomainKnowledge, Outcome, UserPreference
@@ -39,18 +40,18 @@ _DEFAULT_CONFIDENCE = 0.5
 _DOUBTED = 0.05
 _QUARANTINED = "quarantined"
 # First-person reports of something just done; "X worked well" may come from memory.
-_DID_IT = re.compile(
+_DID_IT = lazy_regex(
     r"\W*(?:(?:so|ok|okay|then|and|but|finally|now|first|also|done|yes|great|update|next|after that)[\s,:!.–-]+)*"
     r"(?:i|we)(?:['’]ve| have)?\b(?!\s+(?:already\s+|still\s+)?"
     r"(?:recall|remember|know|knew|think|believe|noted|learned|read|was told|were told))",
     re.IGNORECASE,
 )
-_LONG_AGO = re.compile(
+_LONG_AGO = lazy_regex(
     r"\b(?:last time|previously|in the past|historically"
     r"|(?:past|earlier|previous|other) (?:runs?|tasks?|times|sessions?))\b",
     re.IGNORECASE,
 )
-_ENDED = re.compile(r"[.!?…]\s+|\n")
+_ENDED = lazy_regex(r"[.!?…]\s+|\n")
 
 
 @dataclass(frozen=True, slots=True)

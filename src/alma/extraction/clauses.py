@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from alma.graph.mentions import WORDS
+from alma.lazy import lazy_regex
 
 _FIRST_NAMES, _NOT_NAMES = WORDS["first_names"], WORDS["not_names"]
 
 if TYPE_CHECKING:
     from alma.extraction.frames import Frame
 
-_TOKEN = re.compile(r"[^\s,;!?\"“”„«»…()]+(?:\(\))?|[,;!?\"“”„«»…()]")
+_TOKEN = lazy_regex(r"[^\s,;!?\"“”„«»…()]+(?:\(\))?|[,;!?\"“”„«»…()]")
 _TRAILING = ".:*_'’"
 _APOSTROPHES = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "´": "'"})
 

@@ -19,9 +19,10 @@ from importlib import resources
 from typing import Any
 
 from alma.extraction.clauses import SLOTS, Clause, Language, Phrases
+from alma.lazy import lazy_regex
 
-_PLACE = re.compile(r"<(\w+)(?::(\w+))?(\??)>")
-_NAMED = re.compile(r"<(\w+)(?::(s))?(!?)>")
+_PLACE = lazy_regex(r"<(\w+)(?::(\w+))?(\??)>")
+_NAMED = lazy_regex(r"<(\w+)(?::(s))?(!?)>")
 _MOST_WORDS = 60
 _LONGEST = {
     "name": 3,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -29,6 +28,7 @@ from alma.extraction.rules import RuleBasedExtractor
 from alma.graph.relations import sentence_around
 from alma.judge.base import Judge
 from alma.judge.default import LEAST_PROPOSED, entailed
+from alma.lazy import lazy_regex
 from alma.llm.base import LanguageModel, Message, complete_json, span_of
 from alma.model.common import checked_part
 from alma.redaction.redactor import DEFAULT_REDACTOR, MaskedText, Redactor, checked_redactor, masks_in
@@ -38,7 +38,7 @@ _LOG = logging.getLogger("alma.extraction")
 _MOST_CHARACTERS = 24_000
 _LONGEST_FACT = 1_000
 _LEAST_COMMON = 0.5
-_NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
+_NUMBER = lazy_regex(r"\d+(?:[.,]\d+)*")
 _TRIED = (FactType.OUTCOME, FactType.HEURISTIC, FactType.ANTI_PATTERN)
 
 

@@ -21,6 +21,7 @@ from alma.extraction.frames import Frame
 from alma.extraction.sentences import Sentence, sentences
 from alma.judge.base import Judge
 from alma.judge.default import LEAST_RESTATED, entailed
+from alma.lazy import lazy_regex
 from alma.model.learning import PROFILE_CATEGORY
 
 _KIND_OF = {
@@ -251,7 +252,7 @@ def _outcome(
     return _Proposed(fact, context)
 
 
-_INSTEAD = re.compile(r"[,;]\s*(?:so |better |please )?use\s+(.+?)(?:\s+instead)?[.!\s]*$", re.IGNORECASE)
+_INSTEAD = lazy_regex(r"[,;]\s*(?:so |better |please )?use\s+(.+?)(?:\s+instead)?[.!\s]*$", re.IGNORECASE)
 
 
 def _alternative(said: str) -> str | None:
@@ -441,7 +442,7 @@ def _shortened(strategy: str) -> str:
 
 
 # The first word of a sentence; acronyms stay.
-_USING = re.compile(r"^(using |trying )([A-Z])(?=[a-z]+\b(?! [A-Z]))")
+_USING = lazy_regex(r"^(using |trying )([A-Z])(?=[a-z]+\b(?! [A-Z]))")
 
 
 def _once(proposed: Iterable[_Proposed]) -> list[_Proposed]:

@@ -11,23 +11,24 @@ from itertools import islice, pairwise
 from alma.extraction.clauses import Clause, Language, Token, tokens_of
 from alma.extraction.facts import ASSISTANTS, USERS, Evidence, Turn
 from alma.extraction.frames import languages
+from alma.lazy import lazy_regex
 from alma.text.scanning import Squeezed
 
 _LONGEST_MESSAGE, _LONGEST_SENTENCE = 20_000, 600
 # A message with more sentences is a list or a log.
 _MOST_SENTENCES = 200
 # Pasted text: code, quotations and log lines.
-_PASTED = re.compile(
+_PASTED = lazy_regex(
     r"```.*?(?:```|\Z)|^>[^\n]*|^(?: {4}|\t)[^\n]*"
     r"|^\W{0,2}(?:ERROR|WARN(?:ING)?|INFO|DEBUG|TRACE|FATAL|CRITICAL)\b[^\n]*"
     r"|^\W?\d{4}-\d\d-\d\d[T ]\d\d:\d\d[^\n]*|^Traceback \([^\n]*|^\w{0,60}(?:Error|Exception): [^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-_QUOTED = re.compile(r"[\"“„«][^\"”“»\n]{0,400}[\"”“»]|(?<!\w)'[^'\n]{12,400}'(?!\w)")
+_QUOTED = lazy_regex(r"[\"“„«][^\"”“»\n]{0,400}[\"”“»]|(?<!\w)'[^'\n]{12,400}'(?!\w)")
 _FEWEST_QUOTED_WORDS = 3
-_END = re.compile(r"(?<=[.!?…])[\"”’')]*\s+|[。！？]+|\n+|\s+[–—-]\s+|;\s+")
-_ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|no|approx|Dr|Mr|Mrs|Ms|Prof|St)|\b[A-Z])\.\s*$")
-_LIST_MARK = re.compile(r"^[-*•>\d.)\s]+(?=\S)")
+_END = lazy_regex(r"(?<=[.!?…])[\"”’')]*\s+|[。！？]+|\n+|\s+[–—-]\s+|;\s+")
+_ABBREVIATION = lazy_regex(r"(?:\b(?:e\.g|i\.e|etc|vs|cf|no|approx|Dr|Mr|Mrs|Ms|Prof|St)|\b[A-Z])\.\s*$")
+_LIST_MARK = lazy_regex(r"^[-*•>\d.)\s]+(?=\S)")
 _FIRST_WORDS = 12
 
 

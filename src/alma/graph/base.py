@@ -14,6 +14,7 @@ from typing import Literal, TypeVar, get_args
 from alma.clock import now
 from alma.closeable import Closeable
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name, checked_part, checked_whole
 from alma.model.fields import JsonObject, Refused, check_float, check_json_object, check_timestamp
 from alma.redaction.nested import Masked, Redacted, redacted_value
@@ -24,7 +25,7 @@ Direction = Literal["out", "in", "both"]
 # The names in alma-memory.
 _DIRECTION_ALIASES: dict[str, Direction] = {"outgoing": "out", "incoming": "in"}
 DEFAULT_PROJECT = "default"
-_TYPE = re.compile(r"[^\W\d][\w .:/-]{0,63}")
+_TYPE = lazy_regex(r"[^\W\d][\w .:/-]{0,63}")
 _MAX_HOPS = 20
 _MAX_ENTITIES = 10_000
 

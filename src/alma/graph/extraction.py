@@ -12,13 +12,14 @@ from alma.errors import LanguageModelError, ValidationError
 from alma.graph.base import Entity, Relationship, name_key
 from alma.graph.mentions import ENTITY_TYPES, Mention, mentions
 from alma.graph.relations import Relation, relations
+from alma.lazy import lazy_regex
 from alma.llm.base import LanguageModel, Message, complete_json, span_of
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, MaskedText, Redactor, checked_redactor, masks_in
 
 _LOG = logging.getLogger("alma.graph")
 _LONGEST_TEXT = 50_000
-_RELATION = re.compile(r"[a-z][a-z0-9_]{1,63}")
+_RELATION = lazy_regex(r"[a-z][a-z0-9_]{1,63}")
 
 
 @dataclass(frozen=True, slots=True)

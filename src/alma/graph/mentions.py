@@ -10,6 +10,7 @@ from functools import cache
 from importlib import resources
 from typing import Any
 
+from alma.lazy import lazy_regex
 from alma.text.tokens import STOP_WORDS
 
 PERSON = "person"
@@ -38,7 +39,7 @@ ENTITY_TYPES = (
     CONCEPT,
 )
 
-_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_PLACEHOLDER = lazy_regex(r"\{([a-z_]+)\}")
 
 
 def _loaded() -> dict[str, Any]:

@@ -32,6 +32,7 @@ from alma.graph.base import (
     without_secrets,
 )
 from alma.graph.neo4j_server import GraphServer
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name
 from alma.model.secret import Secret
 from alma.text.tokens import query_terms, terms
@@ -39,7 +40,7 @@ from alma.text.tokens import query_terms, terms
 _LABEL = "AlmaEntity"
 _ID_LABEL = "AlmaId"
 _GUARD_LABEL = "AlmaRelationshipId"
-_RELATION = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_RELATION = lazy_regex(r"[A-Z][A-Z0-9_]{0,63}")
 _CONSTRAINTS = tuple(
     f"CREATE CONSTRAINT {name} IF NOT EXISTS FOR (n:{label}) REQUIRE n.{key} IS UNIQUE"
     for name, label, key in (

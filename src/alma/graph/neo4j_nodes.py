@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -10,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from alma.graph.base import digest
+from alma.lazy import lazy_regex
 from alma.model.memory import Memory, MemoryRelationship, ProjectPattern
 from alma.model.record import Record
 from alma.model.relations import Relation
@@ -18,7 +18,7 @@ from alma.model.workspace import Project, User
 MEMORY, PROJECT, PATTERN, USER, LINK = "Memory", "Project", "Pattern", "User", "AlmaLink"
 TIME_WINDOW = "1 hour"
 _CUSTOM = "RELATED_TO"
-_TYPE = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
+_TYPE = lazy_regex(r"[A-Z][A-Z0-9_]{0,63}")
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 

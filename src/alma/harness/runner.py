@@ -6,7 +6,6 @@ import copy
 import inspect
 import json
 import logging
-import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from alma.core import ALMA, checked_memory
 from alma.errors import ALMAError, ProviderError, StorageError, ValidationError
 from alma.harness.base import Agent, Context, RunResult, RunStatus, Setting, Tool, error_text, result_of, storable_text
+from alma.lazy import lazy_regex
 from alma.learning.validation import ScopeValidator
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
@@ -34,7 +34,7 @@ Executor = Callable[..., Any]
 _MAX_STRATEGY_LENGTH = 300
 _SYNC = "must be a function that is not async; call asyncio.run inside of it"
 # Some Markdown parsers treat more characters than \n as the end of a line.
-_HEADING = re.compile(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
+_HEADING = lazy_regex(r"(^|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029])(?=[^\S\n]*#)")
 
 
 class Harness:

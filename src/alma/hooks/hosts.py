@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from alma.hooks.texts import without_marked
+from alma.lazy import lazy_regex
 
 START, PROMPT, TOOL, FAILURE, STOP, SUBAGENT, COMPACT, END = (
     *("start", "prompt", "tool", "failure", "stop", "subagent", "compact", "end"),
@@ -22,7 +23,7 @@ _LONGEST_TEXT = 20_000
 _LONGEST_ERROR = 2_000
 _LONGEST_CALL = 300
 _TRANSCRIPT_BYTES = 1 << 18
-_EXIT_CODE = re.compile(r"^Exit Code: [1-9]", re.MULTILINE)
+_EXIT_CODE = lazy_regex(r"^Exit Code: [1-9]", re.MULTILINE)
 
 Json = dict[str, Any]
 

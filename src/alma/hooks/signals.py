@@ -10,11 +10,12 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from alma.benefit.log import is_same_task
+from alma.lazy import lazy_regex
 
 EXIT_STATUS, TEST_RESULTS = "exit-status", "test-results"
 
-_COMMAND_END = re.compile(r"[;\n]")
-_TOKEN = re.compile(r"[\w']+|[^\w\s]")
+_COMMAND_END = lazy_regex(r"[;\n]")
+_TOKEN = lazy_regex(r"[\w']+|[^\w\s]")
 _PROGRAM_WORDS, _COMMAND_WORDS = 5, 4
 _LONGEST_REACTION = 14
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from alma.errors import ProviderError
 from alma.ingest.deduplication import is_alike
 from alma.judge.base import Judge
+from alma.lazy import lazy_module
 from alma.memory.erasure import unpack
 from alma.memory.fact_comparison import TUNING, is_fact
 from alma.model.governance import ArchivedRecord
@@ -22,6 +21,12 @@ from alma.model.vector import Vector
 from alma.retrieval.supersession import stated
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.tombstones import Tombstone, deleted_by_owner, tombstone_of, tombstones_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = lazy_module("numpy")
 
 _log = logging.getLogger("alma.ingest")
 

@@ -16,6 +16,7 @@ from itertools import pairwise
 
 from alma import clock
 from alma.errors import StorageError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name
 from alma.model.governance import ServedText
 from alma.model.learning import AntiPattern, Heuristic, UserPreference
@@ -212,24 +213,24 @@ def _unpacked(packed: bytes, like: frozenset[int]) -> Iterator[frozenset[int]]:
 _LENGTH = 3
 # Marks before the first and after the last word of a sentence.
 _START, _END = "\x02", "\x03"
-_SENTENCES = re.compile(r"(?<=[.!?])\s+|;\s|[\n\r]+")
+_SENTENCES = lazy_regex(r"(?<=[.!?])\s+|;\s|[\n\r]+")
 # What a prompt adds to stored text; "Don't:" is part of the statement.
-_PROMPT_LABELS = re.compile(
+_PROMPT_LABELS = lazy_regex(
     r"^\s*#{1,6}\s.*|^[\s*•>│-]*(?:\[\d{4}-\d\d-\d\d\]\s*)?(?:(?:when|do|why|instead|always|task|error|feedback|"
     r"(?:fact|prefers)(?: \([^)]*\))?|result: \w+(?: with)?)\s*:\s*)?|\(confidence: [^)]*\)"
     r"|^\s*note: (?:superseded|contradicted)\b.*$",
     re.IGNORECASE,
 )
 # Layout of a whole text: tags, emphasis over several sentences, numbers of a list.
-_MARKUP = re.compile(
+_MARKUP = lazy_regex(
     r"</?(?:li|ul|ol|p|b|i|u|em|strong|code|pre|br|div|span|t[dr]|table|blockquote|h[1-6])\s?/?>|(?<!\w)(?:\*{2,3}|_{2,3})(?=\w)"
     r"|(?<=[\w.!?;,)])(?:\*{2,3}|_{2,3})(?!\w)",
     re.IGNORECASE,
 )
-_LISTED = re.compile(r"^[ \t]*(\d{1,2})[.)][ \t]+(?=[^\W\d])", re.MULTILINE)
-_DONT = re.compile(r"^([\s*•>│-]*)(?:don['’]?t|do not)\s*:", re.IGNORECASE)
+_LISTED = lazy_regex(r"^[ \t]*(\d{1,2})[.)][ \t]+(?=[^\W\d])", re.MULTILINE)
+_DONT = lazy_regex(r"^([\s*•>│-]*)(?:don['’]?t|do not)\s*:", re.IGNORECASE)
 # Phrases by which an agent says that it repeats something.
-_RECALLED = re.compile(
+_RECALLED = lazy_regex(
     r"^\W*(?:as (?:i (?:recall|remember|know)|noted|mentioned|stated|said|known|discussed)(?: \w+){0,3}?[,:]"
     r"|(?:i|we) (?:recall|remember|know|already know|was told|were told|noted)(?: that)?\b"
     r"|(?:according to|based on|from) (?:my|the|our|what i (?:recall|remember|know)|past|previous) ?"

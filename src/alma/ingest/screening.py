@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from alma.judge import default_judge
 from alma.judge.base import Judge
+from alma.lazy import lazy_regex
 from alma.model.record import Record
 from alma.text.disguise import plain
 from alma.text.scanning import replaced, windows
@@ -32,18 +33,18 @@ _MAX_BLOBS = 20
 _PIECE, _PIECE_OVERLAP = 1_000, 100
 _CACHED_LENGTH = 1_000
 _MAX_PADDING = 32
-_PADDING = re.compile(rf"\s{{{_MAX_PADDING},}}+")
-_NAME = re.compile(r"[A-Za-z0-9._-]{0,23}")
-_TWO_WORDS = re.compile(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
-_BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
+_PADDING = lazy_regex(rf"\s{{{_MAX_PADDING},}}+")
+_NAME = lazy_regex(r"[A-Za-z0-9._-]{0,23}")
+_TWO_WORDS = lazy_regex(r"[^\W\d_]{2,}\W+[^\W\d_]{2,}")
+_BLOB = lazy_regex(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}")
 # Tags, reading-direction overrides, and zero-width characters inside of Latin words.
-_HIDDEN = re.compile(
+_HIDDEN = lazy_regex(
     "[\u202a-\u202e\u2066-\u2069]|(?<![\U000e0020-\U000e007f\U0001f3f4])[\U000e0001-\U000e007f]"
     "|(?<=[A-Za-z])[\u200b-\u200d\u2060\ufeff\u00ad\u180e]+(?=[A-Za-z])|[\u200b\u2060\ufeff\u180e]{3,}"
 )
-_WRAPPED_LINE = re.compile(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z])")
+_WRAPPED_LINE = lazy_regex(r"(?<=[\w,])[ \t]*\n[ \t]*(?=[a-z])")
 _GAP = r"[^.!?\n]{0,40}?"
-_QUOTED = re.compile(
+_QUOTED = lazy_regex(
     r"\"[^\"\n]{1,160}\"|`[^`\n]{1,160}`|“[^”\n]{1,160}”|«[^»\n]{1,160}»|(?<!\w)'[^'\n]{4,160}'(?!\w)",
 )
 

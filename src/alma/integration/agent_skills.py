@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from alma.errors import RefusedError
+from alma.lazy import lazy_regex
 from alma.text.canonical import fingerprint
 
 SKILL_FILE = "SKILL.md"
@@ -21,12 +22,12 @@ BEGIN, END = "<!-- alma:lessons:begin -->", "<!-- alma:lessons:end -->"
 _PREFIX = "alma-"
 _LONGEST_NAME, _LONGEST_SLUG, _LONGEST_DESCRIPTION, _LONGEST_TITLE = 64, 50, 1024, 80
 _SECTIONS = ("When", "Do", "Evidence")
-_BEGINS, _ENDS = (re.compile(f"^{re.escape(mark)}$", re.MULTILINE) for mark in (BEGIN, END))
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
-_DATA = re.compile(r"^<!-- alma: (\{.*\}) -->$", re.MULTILINE)
-_HEADING = re.compile(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*$")
-_BULLET = re.compile(r"^[-*+][ \t]+|^\d+[.)][ \t]+")
-_FENCE = re.compile(r"^[ \t]*(```|~~~)")
+_BEGINS, _ENDS = (lazy_regex(f"^{re.escape(mark)}$", re.MULTILINE) for mark in (BEGIN, END))
+_FRONT = lazy_regex(r"\A\ufeff?---[ \t]*\n(.*?)^---[ \t]*$\n?", re.DOTALL | re.MULTILINE)
+_DATA = lazy_regex(r"^<!-- alma: (\{.*\}) -->$", re.MULTILINE)
+_HEADING = lazy_regex(r"^(#{1,6})[ \t]+(.+?)[ \t]*#*$")
+_BULLET = lazy_regex(r"^[-*+][ \t]+|^\d+[.)][ \t]+")
+_FENCE = lazy_regex(r"^[ \t]*(```|~~~)")
 _ANYWHERE = "work in this project"
 
 

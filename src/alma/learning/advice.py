@@ -7,12 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from alma import clock
 from alma.errors import ProviderError, StorageError
+from alma.lazy import lazy_module
 from alma.learning.burst_damping import Sessions, limited_by_hours, weights_for
 from alma.learning.lesson_index import unit
 from alma.learning.rule_evidence import Rule
@@ -26,6 +25,11 @@ from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
 from alma.text.tokens import query_terms, terms
 from alma.vectors.base import VectorIndex
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _NAMED = 5
 

@@ -11,11 +11,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from datetime import UTC, datetime
 from itertools import accumulate
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
+from alma.lazy import lazy_module
 from alma.model.learning import SESSION_LENGTH, Belief
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 # The reports of another agent on a strategy within an hour count as this many beside those of others.

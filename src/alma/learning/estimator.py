@@ -9,14 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from alma.lazy import lazy_module
 from alma.learning.burst_damping import weights_for
 from alma.learning.evidence import Evidence
 from alma.learning.text_similarity import some_of
 from alma.learning.tuning import ESTIMATOR
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from operator import attrgetter
 from typing import Any, NamedTuple
 
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 from alma.learning.burst_damping import report_weights
 from alma.model.fields import JsonObject
 from alma.model.learning import (
@@ -35,7 +35,7 @@ SAME_STRATEGY = "same_strategy"
 _OUTCOMES_NAMED = 100
 _ERRORS_NAMED = 3
 _LONGEST_ERROR = 300
-_NUMBERED = re.compile(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
+_NUMBERED = lazy_regex(r"0x[0-9a-fA-F]+|\d+(?:[.,:]\d+)*")
 
 
 class Trial(NamedTuple):

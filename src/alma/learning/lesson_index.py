@@ -11,11 +11,9 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from alma.lazy import lazy_module
 from alma.model.learning import Heuristic, Outcome
 from alma.model.query import In, Order
 from alma.model.scope import Scope
@@ -23,7 +21,13 @@ from alma.model.vector import Vector
 from alma.storage.base import Capability, StorageBackend, StoredVector
 from alma.storage.transaction import Transaction
 
-Floats = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy_module("numpy")
+
+Floats: TypeAlias = "NDArray[np.float32]"
 Near = list[tuple[float, "Entry"]]
 
 MOST_TASKS = 2_048

@@ -6,11 +6,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Literal
 
 from alma.errors import NotFoundError, ValidationError
+from alma.lazy import lazy_module
 from alma.learning.advice import Advisor, NearbyStrategy
 from alma.learning.estimator import Estimate, Observations, StrategyEstimator, observations, with_exploration
 from alma.learning.evidence import MOST_OUTCOMES, MOST_TASKS, Evidence, EvidenceSnapshot, read_evidence
@@ -22,6 +21,11 @@ from alma.model.learning import Belief
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import StorageBackend
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _NAMED = 5
 # Opposites share most of their words; at most this number is judged.

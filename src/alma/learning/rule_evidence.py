@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from alma import clock
+from alma.lazy import lazy_module
 from alma.learning.burst_damping import limited_by_hours
 from alma.learning.estimator import Estimate
 from alma.learning.heuristics import current_belief
@@ -20,6 +19,11 @@ from alma.model.learning import AntiPattern, Belief, Heuristic, anti_pattern_id,
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.text.tokens import query_terms
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _NOTHING = Belief()
 # The weight of a lesson about a task in other words.

@@ -7,15 +7,19 @@ Rare n-grams weigh more than frequent ones.
 from __future__ import annotations
 
 import math
-import re
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
+from alma.lazy import lazy_module, lazy_regex
 
-_NUMBER = re.compile(r"[0-9]+")
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
+
+_NUMBER = lazy_regex(r"[0-9]+")
 # Longer numbers are names rather than sizes; their first digits tell them apart.
 _DIGITS_READ = 15
 

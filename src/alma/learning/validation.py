@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -14,6 +13,7 @@ from numbers import Real
 from typing import Any
 
 from alma.errors import ScopeViolationError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.common import checked_part, checked_prose, same_name
 from alma.model.scope import MemoryScope
 from alma.redaction.redactor import redact_text
@@ -86,7 +86,7 @@ _FAILURE = frozenset(
 _SIGNS = dict.fromkeys("✓✔✅👍", True) | dict.fromkeys("✗✘❌👎", False)
 # Characters around a word that do not change it.
 _AROUND = " \t\r\n.!:;,\"'`*\ufe0f"
-_SEPARATORS = re.compile(r"[\s_\-]+")
+_SEPARATORS = lazy_regex(r"[\s_\-]+")
 
 
 def parsed_outcome(outcome: object, subject: str = "learn", field: str = "outcome") -> bool:

@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from alma.closeable import Closeable
 from alma.errors import ConfigurationError, LanguageModelError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.fields import JsonObject
 from alma.retry import Failure, retry
 
@@ -131,8 +132,8 @@ def _not_empty(result: Completion | Failure) -> Completion | Failure:
     return result
 
 
-_FENCED = re.compile(r"```(?:json)?\s*(.*?)```", re.DOTALL | re.IGNORECASE)
-_THOUGHTS = re.compile(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
+_FENCED = lazy_regex(r"```(?:json)?\s*(.*?)```", re.DOTALL | re.IGNORECASE)
+_THOUGHTS = lazy_regex(r"<think>.*?</think>", re.DOTALL | re.IGNORECASE)
 _AGAIN = "That was not JSON. Answer again with a single JSON object that matches this schema:\n{}"
 _TRIALS = 2
 

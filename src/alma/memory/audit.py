@@ -13,6 +13,7 @@ from typing import Any
 
 from alma import clock
 from alma.errors import ALMAError, ConflictError, StorageError
+from alma.lazy import lazy_regex
 from alma.memory.audit_chain import (
     CHAIN_BEGINNINGS,
     RETENTION,
@@ -46,8 +47,8 @@ _MAX_VALUE_LENGTH = 200
 _MAX_ITEMS = 50
 _MAX_DEPTH = 6
 # Names of values that contain secrets, besides the names of secrets themselves.
-_SECRET_CARRIER = re.compile(r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|dsn|connection_?string)$", re.IGNORECASE)
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SECRET_CARRIER = lazy_regex(r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|dsn|connection_?string)$", re.IGNORECASE)
+_WORD_START = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
 # Content can be erased from records but not from the log, so only its length is logged.
 _CONTENT_NAMES = frozenset(("content", "content_json", "text", "summary", "embedding", "vector", "state_data"))
 

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 from alma.memory.mining import Facts, solved
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, files_of, identifiers
 from alma.memory.tuning import GAPS, phrases
@@ -23,7 +24,7 @@ from alma.text.tokens import query_terms
 _EVERYWHERE = Scope.everywhere()
 _CHUNK = 500
 _MAX_MEMORIES = 5_000
-_QUESTION = re.compile(r"\?\s*$|\bopen question\b|^\s*(?:todo|tbd)\b", re.IGNORECASE | re.MULTILINE)
+_QUESTION = lazy_regex(r"\?\s*$|\bopen question\b|^\s*(?:todo|tbd)\b", re.IGNORECASE | re.MULTILINE)
 _KNOWLEDGE_TYPES = ("decision", "pattern", "insight", "solution")
 _ANSWER_RELATIONS = (Relation.REPLY_TO, Relation.RESOLVES, Relation.FOLLOW_UP)
 

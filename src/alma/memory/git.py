@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from alma.lazy import lazy_regex
 from alma.paths import checked_directory
 
 _MAX_BYTES = 1 << 20
 _MAX_REFS_BYTES = 64 << 20
 _MAX_BRANCH_LENGTH = 200
 _TIMEOUT_SECONDS = 5.0
-_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_UNPRINTABLE = re.compile(r"[\x00-\x20\x7f]")
+_COMMIT = lazy_regex(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_UNPRINTABLE = lazy_regex(r"[\x00-\x20\x7f]")
 _MAX_FILES = 50
 _MAX_NAME_LENGTH = 200
 _FILTERS = r"^filter\..*\.(clean|smudge|process|required)$"

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from alma.lazy import lazy_regex
 from alma.memory.relation_detection import ANSWERS, PROBLEMS, identifiers
 from alma.memory.tuning import MINING, phrases, table
 from alma.model.fields import JsonObject
@@ -26,9 +27,9 @@ _PRACTICE_TYPES = ("pattern", "insight")
 _MOST_CHARACTERS_READ = 4_000
 _MAX_NAME_LENGTH = 160
 _OUTCOME_KEYS = ("success", "succeeded", "outcome", "result", "status")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
-_QUOTED_COMMAND = re.compile(r"`([^`\n]{2,200})`|^\s*\$\s+(.{2,200})$", re.MULTILINE)
-_SUBCOMMAND = re.compile(r"[a-z][\w:.\-]*", re.IGNORECASE)
+_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+|\n+")
+_QUOTED_COMMAND = lazy_regex(r"`([^`\n]{2,200})`|^\s*\$\s+(.{2,200})$", re.MULTILINE)
+_SUBCOMMAND = lazy_regex(r"[a-z][\w:.\-]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from alma.lazy import lazy_regex
 from alma.memory.tuning import SUMMARY
 from alma.model.common import checked_whole
 from alma.model.memory import Memory
@@ -25,8 +25,8 @@ _MAX_SENTENCES_EACH = 12
 _MIN_LENGTH, _MAX_LENGTH = 12, 400
 # Markdown that would make a line a heading, list, quotation or fence.
 _MARKUP = "#>`*-=+|~ "
-_END = re.compile(r"(?<=[.!?…。！？])[\"')\]]*\s+|\n+")
-_ABBREVIATION = re.compile(
+_END = lazy_regex(r"(?<=[.!?…。！？])[\"')\]]*\s+|\n+")
+_ABBREVIATION = lazy_regex(
     r"\b(?:Dr|Mr|Mrs|Ms|Prof|St|vs|etc|approx|ca|cf|Nr|Inc|Ltd|e\.g|i\.e|z\.B|[ap]\.m|[A-Z])\.$",
 )
 _MAX_MODEL_CHARACTERS = 24_000

@@ -9,6 +9,7 @@ from functools import cache
 from itertools import product
 
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 from alma.model.learning import PROFILE_CATEGORY, AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
@@ -24,9 +25,9 @@ _LEAST_CHARACTERS, _LEAST_TOKENS = 24, 8
 _PARTS, _LAST_KEPT_IN = (1, 2, 3), 2
 # The maximum characters of a text of a memory that does not fit as a whole.
 _SOME_CHARACTERS = 400
-_INVISIBLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+_INVISIBLE = lazy_regex("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 # Control tokens that models take for the end of a text or the beginning of a turn.
-_CONTROL = re.compile(
+_CONTROL = lazy_regex(
     r"<(?=[|\uff5c][^<>\s]{1,40}[|\uff5c]>|/?s>|<SYS>>|</SYS>>|(?:start|end)_of_turn>|(?:bos|eos|pad|unk)>)|"
     r"\[(?=/?(?:INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\])",
     re.IGNORECASE,

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 from alma.model.memory import FactRelationship, MemoryRelationship
 
 
@@ -53,7 +54,7 @@ _INVERSE: dict[str, str] = {
     Relation.TEMPORAL_AFTER: Relation.TEMPORAL_BEFORE,
 }
 _INVERSE_OF = {stored: inverse for inverse, stored in _INVERSE.items()}
-_NAME = re.compile(r"[^\W\d_]\w{0,63}")
+_NAME = lazy_regex(r"[^\W\d_]\w{0,63}")
 
 
 class Ends(NamedTuple):

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 
 from alma.errors import ScopeViolationError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name, same_name
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate
 from alma.model.record import RecordSpec
 
-_SEPARATORS = re.compile(r"[\s_\-]+")
+_SEPARATORS = lazy_regex(r"[\s_\-]+")
 _COLUMNS = ("user_id", "project_id", "session_id", "agent")
 # The field names of the agent that a record belongs to.
 _AGENTS = ("agent", "source_agent", "agent_id")

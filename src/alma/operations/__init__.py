@@ -1,70 +1,17 @@
-"""The typed operations that the command line, the MCP server and the REST service offer."""
+"""The typed operations that the command line, the MCP server and the REST service offer.
+
+A single operation is imported from its module: all of them describe hundreds of fields.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING
 
-from alma.errors import NotFoundError
-from alma.operations.base import Operation
-from alma.operations.benefit import BENEFIT
-from alma.operations.browsing import BROWSING
-from alma.operations.care import CARE
-from alma.operations.corrections import CORRECTIONS
-from alma.operations.engines import SYNC
-from alma.operations.facts import FACTS
-from alma.operations.history import FORGETTING, HISTORY
-from alma.operations.keys import KEYS
-from alma.operations.learning import LEARNING
-from alma.operations.lessons import LESSONS
-from alma.operations.maintenance import MAINTENANCE, STATUS
-from alma.operations.memories import CONTEXT, MEMORIES
-from alma.operations.relations import RELATIONS
-from alma.operations.retrieving import RETRIEVING
-from alma.operations.review import REVIEW
-from alma.operations.sessions import SESSIONS
-from alma.operations.skills import SKILLS
-from alma.operations.store import STORE
-from alma.operations.surroundings import SURROUNDINGS
-from alma.operations.timeline import TIMELINE
-from alma.operations.upkeep import UPKEEP
-from alma.operations.workspace import WORKSPACE
+from alma.lazy import loader
 
-OPERATIONS: tuple[Operation[Any, Any], ...] = (
-    *RETRIEVING,
-    *LEARNING,
-    *FORGETTING,
-    *STATUS,
-    *MEMORIES,
-    *FACTS,
-    *CORRECTIONS,
-    *CONTEXT,
-    *MAINTENANCE,
-    *SESSIONS,
-    *WORKSPACE,
-    *RELATIONS,
-    *HISTORY,
-    *SYNC,
-    *UPKEEP,
-    *BROWSING,
-    *TIMELINE,
-    *LESSONS,
-    *BENEFIT,
-    *SKILLS,
-    *CARE,
-    *REVIEW,
-    *SURROUNDINGS,
-    *KEYS,
-    *STORE,
-)
+if TYPE_CHECKING:
+    from alma.operations.catalog import BY_NAME as BY_NAME
+    from alma.operations.catalog import OPERATIONS as OPERATIONS
+    from alma.operations.catalog import operation_named as operation_named
 
-BY_NAME: Mapping[str, Operation[Any, Any]] = MappingProxyType({each.name: each for each in OPERATIONS})
-
-
-def operation_named(name: str) -> Operation[Any, Any]:
-    """The operation with this name, or NotFoundError."""
-    try:
-        return BY_NAME[name]
-    except KeyError:
-        raise NotFoundError("operation", name) from None
+__getattr__ = loader(__name__, dict.fromkeys(("BY_NAME", "OPERATIONS", "operation_named"), "alma.operations.catalog"))

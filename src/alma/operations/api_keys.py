@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 import logging
-import re
 import secrets
 import threading
 import time
@@ -14,6 +13,7 @@ from datetime import datetime, timedelta
 
 from alma import clock
 from alma.errors import ALMAError, NotFoundError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.common import checked_name
 from alma.model.governance import ANONYMOUS, ApiKey, Attribution, AuditEvent
 from alma.model.query import Compare, Order
@@ -26,7 +26,7 @@ __all__ = ["ApiKeys"]
 _log = logging.getLogger("alma.access")
 
 _EVERYWHERE = Scope.everywhere()
-_TOKEN = re.compile(r"(alma_[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
+_TOKEN = lazy_regex(r"(alma_[0-9a-f]{12})_[A-Za-z0-9_-]{43}")
 _SECRET_BYTES = 32
 # How long a revoked key stays valid in other processes.
 _TRUSTED_SECONDS = 0.5

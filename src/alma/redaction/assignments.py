@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from alma.lazy import lazy_regex
 from alma.redaction.names import SUFFIX, Name, Sort, counts, is_english, names_in
 from alma.redaction.rules import Span
 from alma.redaction.values import (
@@ -31,7 +32,7 @@ _VALUE = rf"""{_QUOTED}|(?P<bare>{_SIGN}{{3,}}+)"""
 _QUOTE = r"(?:\\?[\"'`]|%22|\*{1,3}|_{2})?"
 _TYPE = r"(?:\s?:\s?[A-Za-z_&][\w.&*\[\]|<>?]{0,30}(?=\s?=))?"
 _BELOW = r"[^\S\n]{0,4}(?:\n[^\S\n]{0,80}){1,2}"
-_ASSIGNED = re.compile(
+_ASSIGNED = lazy_regex(
     rf"{SUFFIX}(?: ?\([^()\n]{{0,40}}\))?{_QUOTE}{_TYPE}(?P<gap>\s{{0,4}})"
     rf"(?P<by>=>|:=|==?|:|：|%3[ad]|\||->|→|–|—|-(?=\s))"
     rf"(?:(?:\*{{1,3}}|_{{2}})(?=\s))?(?P<after>{_BELOW}|[^\S\n]{{0,4}})(?:%22|\*{{1,3}})?(?:{_VALUE})"
@@ -43,71 +44,71 @@ _SHORTEST_SAID = 6
 _LONG = 500
 _LONGEST_LEAD = 60
 _SHORT_VALUE = r"""(?:(?P<quote>["'`“])(?P<quoted>[^\n"'`”]{3,}+)["'`”]|(?P<bare>[^\s,;"'`<>]{4,}+))"""
-_FLAG = re.compile(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}+))")
-_BEFORE_FLAG = re.compile(r"(?<!\S)--?[a-z_-]*\Z")
+_FLAG = lazy_regex(rf"(?:[= ]\s?)(?:{_QUOTED}|(?P<bare>{_SIGN}{{3,}}+))")
+_BEFORE_FLAG = lazy_regex(r"(?<!\S)--?[a-z_-]*\Z")
 _FOR = (
     r"(?:\s++(?:for|of|to|on|at|für|von|vom|zum|para|pour|de|du|des|del|della|do|da|di|per|voor|för|til|dla|для|от|к|"
     r"na)\s++"
     r"[^\n:=;]{1,60}?)"
 )
 _IS = r"(?:is|was|will\s++be|are|ist|war|lautet|est|es|era|è|é|är|er|jest|это|هي|هو|है|=)(?:\s++now)?"
-_SAID = re.compile(
+_SAID = lazy_regex(
     rf"(?:\s++code)?(?:{_FOR}?\s++{_IS}(?:\s*+:)?\s++|{_FOR}\s*+(?:=>|->|→|:)\s*+|\s?(?:是|为|為|は|는|은)\s?[:：]?\s?){_SHORT_VALUE}"
 )
 # Prepositions that are usually followed by a place: the password on server12, to server12.
-_SAID_ABROAD = re.compile(
+_SAID_ABROAD = lazy_regex(
     rf"{_FOR}?(?:\s++(?:to|je|on|e|ir|la|là|és|este|esta|está|yra|adalah|ialah|olarak|είναι|је|היא|הוא)(?:\s*+:)?\s++|\s?คือ\s?)"
     rf"{_SHORT_VALUE}"
 )
 # "set the password to hunter2": after "set" comes a value, not the place that the password is for.
-_TO = re.compile(
+_TO = lazy_regex(
     rf"(?:{_FOR})??(?:\s++from\s++\S{{1,80}})?\s++(?P<to>to|auf|à|a|en|su|till|naar|na|"
     rf"на)(?:\s*+:)?\s++{_SHORT_VALUE}(?!\s++(?:is|was|ist|est|es)\b)"
 )
-_SET = re.compile(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
+_SET = lazy_regex(r"\b(?:set|sett|chang|reset|updat|rotat|switch|mak|mad|default|assign|renam|mov)\w*\b[^.\n]*\Z")
 # "the password was changed to hunter2": a value follows, unless it is a name.
 _CHANGED = r"(?:set|changed|updated|rotated|switched|reset|altered)"
-_BECAME = re.compile(
+_BECAME = lazy_regex(
     rf"{_FOR}?\s++(?:(?:was|is|has\s++been|had\s++been|got|gets|will\s++be)\s++(?:now\s++|just\s++)?{_CHANGED}\s++(?:back\s++)?to"
     rf"|used\s++to\s++be|became|remains|stays|(?:wurde|wird|ist)\s++(?:jetzt\s++|nun\s++)?auf|a\s++été\s++changé\s++en"
     rf"|(?:se\s++cambió|ha\s++sido\s++cambiad[ao])\s++a|è\s++stat[ao]\s++cambiat[ao]\s++in|foi\s++(?:alterad|mudad)[ao]\s++para)"
     rf"(?:\s*+:)?\s++{_SHORT_VALUE}"
 )
-_FROM = re.compile(rf"\s++from\s++{_SHORT_VALUE}\s++to\b")
+_FROM = lazy_regex(rf"\s++from\s++{_SHORT_VALUE}\s++to\b")
 # "the key that you gave me, 9f8e…, has expired".
-_RELATED = re.compile(rf"\s++(?:that\s++)?(?:you|i|we|he|she|they)\s[a-z' ]{{2,30}}[,:]\s{{1,3}}{_SHORT_VALUE}")
+_RELATED = lazy_regex(rf"\s++(?:that\s++)?(?:you|i|we|he|she|they)\s[a-z' ]{{2,30}}[,:]\s{{1,3}}{_SHORT_VALUE}")
 # define('DB_PASSWORD', '…'), environ.get("DB_PASSWORD", "…"): the name is one argument and the value the next.
-_NEXT_ARGUMENT = re.compile(rf"{SUFFIX}[\"']\s?,\s{{0,4}}[bru]?(?:{_QUOTED})\s{{0,4}}\)")
-_DEFINING = re.compile(
+_NEXT_ARGUMENT = lazy_regex(rf"{SUFFIX}[\"']\s?,\s{{0,4}}[bru]?(?:{_QUOTED})\s{{0,4}}\)")
+_DEFINING = lazy_regex(
     r"(?:define|putenv|setenv|setdefault|set_?property|(?:set|add|append)_?header)\(\s{0,4}[\"'][\w.-]{0,60}\Z"
 )
 # A default value in code: what the secret is if nothing else is configured.
-_OTHERWISE = re.compile(
+_OTHERWISE = lazy_regex(
     rf"{SUFFIX}{_QUOTE}\s?[:=]\s?[\w.$()\[\]\"']{{1,80}}?\s{{0,4}}(?:\?\?|\|\||\bor\b)\s{{0,4}}(?:{_QUOTED})"
     rf"|{SUFFIX}[\"']\)\s?\.(?:unwrap_or\w{{0,10}}|or_?else|get_?or_?else)\(\s{{0,4}}(?P<quote2>[\"'])(?P<bare>[^\"'"
     rf"\n]{{3,}}+)(?P=quote2)"
 )
-_IN_BLOCK = re.compile(
+_IN_BLOCK = lazy_regex(
     rf"{SUFFIX}\\?[\"']\s?:?\s?\{{[^{{}}]{{0,300}}?\\?[\"']?\b(?:default|value)\\?[\"']?\s{{0,12}}[:=]\s?(?:{_QUOTED})"
 )
 # <b>Password:</b> …, <key>Token</key><string>…
-_BEHIND_MARKUP = re.compile(rf"{SUFFIX}\s?:?\s?(?:</?\w{{1,12}}>\s{{0,8}}){{1,3}}:?\s?(?P<bare>[^\s<>\"',;]{{5,}}+)")
+_BEHIND_MARKUP = lazy_regex(rf"{SUFFIX}\s?:?\s?(?:</?\w{{1,12}}>\s{{0,8}}){{1,3}}:?\s?(?P<bare>[^\s<>\"',;]{{5,}}+)")
 # "log in with the password hunter2": without a verb, only a word that is not in a dictionary is recognized.
-_BEFORE_TOLD = re.compile(
+_BEFORE_TOLD = lazy_regex(
     r"\b(?:with|and|use|using|the|my|her|his|their|our|your|mit|dem|das|mein|le|mon|el|la|mi|temporary|temp|initial|"
     r"new|old"
     r"|default|current|root|admin|wi-?fi) \Z|[,;] \Z"
 )
-_TOLD = re.compile(r"\s++(?P<bare>[^\s,;\"'`<>]{6,}+)")
-_BESIDE_QUOTED = re.compile(r"""\s++(?P<quote>["'`“])(?P<quoted>[^\s"'`”]{6,}+)["'`”]""")
+_TOLD = lazy_regex(r"\s++(?P<bare>[^\s,;\"'`<>]{6,}+)")
+_BESIDE_QUOTED = lazy_regex(r"""\s++(?P<quote>["'`“])(?P<quoted>[^\s"'`”]{6,}+)["'`”]""")
 # A key or token that follows its name without a separator: long, with only letters and digits.
-_BESIDE = re.compile(r"\s++(?P<bare>(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{12,}+)(?![\w-])")
+_BESIDE = lazy_regex(r"\s++(?P<bare>(?=[a-z]*\d)(?=\d*[a-z])[a-z0-9]{12,}+)(?![\w-])")
 # "hunter2 is the password".
-_BEFORE_TOLD_AFTER = re.compile(r" (?:is|was|as) (?:the|my|her|his|their|our|your) (?:[\w-]+ )?(?:api )?(?=\Z)")
-_TOLD_AFTER = re.compile(r"(?=[ \t]*(?:[.,;!?)\n]|$|for\b|to\b|of\b))")
-_NOT_IN_WORD = re.compile(r"[\s,;\"'`<>(]")
+_BEFORE_TOLD_AFTER = lazy_regex(r" (?:is|was|as) (?:the|my|her|his|their|our|your) (?:[\w-]+ )?(?:api )?(?=\Z)")
+_TOLD_AFTER = lazy_regex(r"(?=[ \t]*(?:[.,;!?)\n]|$|for\b|to\b|of\b))")
+_NOT_IN_WORD = lazy_regex(r"[\s,;\"'`<>(]")
 _TRAILING = ".,;:)]}*"
-_AFTER_NUMBER = re.compile(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
+_AFTER_NUMBER = lazy_regex(r"[ \t.,;:)\]}*!\"']*(?:$|\n|(?<=[.,;)!\"'])\s)")
 
 
 @dataclass(frozen=True, slots=True)

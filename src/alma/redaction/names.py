@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
 
+from alma.lazy import lazy_regex
 from alma.redaction.values import (
     is_no_word,
     is_password,
@@ -50,8 +51,8 @@ _OF_A_PASS = (
     r"(?:(?<![a-z])my|db|database|root|admin|user|smtp|imap|e?mail|ftp|redis|mysql|mongo|pg|postgres|login|ldap|bind|vpn"
     r"|ssh|wifi|sudo|svc|proxy|app|api|web|http|basic|jdbc|sql|become|ansible|store|key|truststore|keystore)[_-]?"
 )
-_BEFORE_KEY = re.compile(_OF_A_KEY + r"\Z")
-_BEFORE_PASS = re.compile(_OF_A_PASS + r"\Z")
+_BEFORE_KEY = lazy_regex(_OF_A_KEY + r"\Z")
+_BEFORE_PASS = lazy_regex(_OF_A_PASS + r"\Z")
 _LONGEST_BEFORE = 16
 
 # The stem of a word is searched first; then the rest of the word must follow.
@@ -132,13 +133,13 @@ _STEMS_OF_ALL = _compiled((*_ASCII_WORDS, *_OTHER_WORDS))
 
 
 # Names of counts, page tokens and CSRF tokens, which are not secrets.
-_COUNTED = re.compile(
+_COUNTED = lazy_regex(
     r"(?:max|min|num|n|total|prompt|completion|input|output|count|used|next|csrf|page)[_-]?token", re.IGNORECASE
 )
-_NAME_BEFORE = re.compile(r"[a-z0-9_.-]*\Z")
+_NAME_BEFORE = lazy_regex(r"[a-z0-9_.-]*\Z")
 # Suffixes of the names of secrets: DB_PASSWORD_PROD, token2, apiKeyValue.
 SUFFIX = r"(?:[_-]?(?:prod|production|dev|test|staging|live|main|default|value|data|b64|base64|hash|base)|_?\d{1,2})?"
-_WHOLE_NAME_ENDS = re.compile(rf"{SUFFIX}(?:\s?\([^()]{{0,40}}\))?[\s:=]*\Z")
+_WHOLE_NAME_ENDS = lazy_regex(rf"{SUFFIX}(?:\s?\([^()]{{0,40}}\))?[\s:=]*\Z")
 _LONGEST_NAME = 100
 
 
@@ -208,16 +209,16 @@ _BY_STRENGTH = (Sort.PASSWORD, Sort.TOKEN, Sort.PIN, Sort.PASS)
 
 
 # Names of containers of secrets, in addition to the names of secrets.
-_CARRIER = re.compile(
+_CARRIER = lazy_regex(
     r"(?:^|[_\-.\s])(?:auth|authorization|cookies?|otp|totp|cvv2?|cvc2?|ssn|mnemonic"
     r"|(?:seed|recovery|backup)[ _-](?:phrase|words?)"
     r"|(?:verification|security|confirmation|login|2fa|mfa|one[ _-]time|backup|access)[ _-](?:code|password))$",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d(?:[ -]?\d){2,7}$")
-_SEED = re.compile(r"(?:[a-z]{3,8}[ \t,]+){11,23}[a-z]{3,8}$")
-_SESSION = re.compile(r"[\w.-]+=\S{8,}")
-_WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_NUMBER = lazy_regex(r"\d(?:[ -]?\d){2,7}$")
+_SEED = lazy_regex(r"(?:[a-z]{3,8}[ \t,]+){11,23}[a-z]{3,8}$")
+_SESSION = lazy_regex(r"[\w.-]+=\S{8,}")
+_WORD_START = lazy_regex(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from alma.lazy import lazy_regex
 from alma.redaction.names import Sort, is_secret_name, key_name
 from alma.redaction.rules import Span
 from alma.redaction.values import is_slug, is_unlike_any_name, may_be_secret
@@ -36,7 +37,7 @@ class Redacted:
 Redact = Callable[[str, str], Redacted]
 
 # Keys of public properties of a secret: its type, owner, place and validity.
-_TELLS_ABOUT = re.compile(
+_TELLS_ABOUT = lazy_regex(
     r"(?:.*[_.-])?(?:type|kind|format|encoding|alg|algorithm|user|username|login|account|owner|name|id|label|title|role"
     r"|description|desc|comment|notes?|hint|host|hostname|port|url|uri|endpoint|domain|path|file|email|database|schema"
     r"|scopes?|region|issuer|source|provider|service|vault|env|environment|ref|version|status|state|method|prefix"
@@ -48,7 +49,7 @@ _NAMES_IN_PAIRS = frozenset(
     ("name", "key", "id", "property", "variable", "field", "header", "setting", "option", "param", "parameter", "k")
 )
 _VALUES_IN_PAIRS = frozenset(("value", "val", "v", "content", "data", "default", "string", "string_value", "text"))
-_FLAG = re.compile(r"--?(?=[A-Za-z])([\w-]{2,60})\Z")
+_FLAG = lazy_regex(r"--?(?=[A-Za-z])([\w-]{2,60})\Z")
 _SMALLEST_NUMBER = 999
 
 
@@ -155,16 +156,16 @@ def _key(key: str) -> str:
     return key if len(key) <= 40 else "…"
 
 
-_ELEMENT = re.compile(
+_ELEMENT = lazy_regex(
     r"<(?:\w{1,40}:)?(?P<name>[\w.-]{2,80})(?:\s[^<>]{0,200})?>\s{0,4}(?P<secret>[^<>\s]{3,}+)(?:\s{0,4}</|\Z)"
 )
-_PAIR = re.compile(
+_PAIR = lazy_regex(
     r"""(?:key|name|id|property|variable)["']?\s?[:=]\s?["']?(?P<name>[\w. -]{2,80}?)["']?\s{0,80}+(?:,\s{0,80}+)?"""
     r"""["']?\bvalue["']?\s?[:=]\s?(?:"(?P<double>[^"\n]{3,}+)(?:"|\Z)|'(?P<single>[^'\n]{3,}+)(?:'|\Z)|(?P<bare>[^\s"',;}<>]{3,}+))""",
     re.IGNORECASE,
 )
 # The indented lines below a name.
-_BLOCK = re.compile(
+_BLOCK = lazy_regex(
     r"^(?P<indent>[ \t]*)(?:- )?[\"']?(?P<name>[\w.-]{2,80})[\"']?:[ \t]*[|>][+-]?\d?[ \t]*\n"
     r"(?P<inside>(?P=indent)[ \t]+)(?P<secret>\S[^\n]{2,}+(?:\n(?P=inside)[^\n]++)*+)",
     re.MULTILINE,
@@ -195,15 +196,15 @@ def _blocks(text: str) -> Iterator[Span]:
             yield Span(match.start("secret"), match.start("secret") + len(match["secret"].rstrip()), "secret")
 
 
-_HEAD = re.compile(r"[\w .*`\"'()/-]{1,40}")
-_RULE = re.compile(r"[\s|:+=-]*")
+_HEAD = lazy_regex(r"[\w .*`\"'()/-]{1,40}")
+_RULE = lazy_regex(r"[\s|:+=-]*")
 _AROUND = " \t*`\"'|"
-_INSERT = re.compile(
+_INSERT = lazy_regex(
     r"\binsert\s+into\s+[\w.\"`\[\]]{1,80}\s*\((?P<names>[^()\n]{1,500})\)\s*values\s*(?P<rows>\([^;]++)",
     re.IGNORECASE,
 )
-_ROW = re.compile(r"\((?P<row>(?:'(?:[^'\n]|'')*+'|[^()'\n])*+)\)")
-_CELL = re.compile(r"\s*+(?:'(?P<quoted>(?:[^'\n]|'')*+)'|[^,']*+)\s*+(?:,|\Z)")
+_ROW = lazy_regex(r"\((?P<row>(?:'(?:[^'\n]|'')*+'|[^()'\n])*+)\)")
+_CELL = lazy_regex(r"\s*+(?:'(?P<quoted>(?:[^'\n]|'')*+)'|[^,']*+)\s*+(?:,|\Z)")
 # Rows further down are far from the head of the table.
 _MAX_ROWS = 500
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import logging
-import re
 from collections.abc import Callable, Iterable
 from functools import cache
 from itertools import islice
 from typing import Any, Protocol, TypeVar
 
 from alma.errors import RefusedError, ValidationError, mask_messages
+from alma.lazy import lazy_regex
 from alma.model.common import checked_part
 from alma.model.fields import FieldSpec, FieldType, MaxLength
 from alma.model.record import Record, RecordSpec
@@ -143,7 +143,7 @@ def _is_blob(text: str) -> bool:
 
 _BLOBS = frozenset({"data", "url", "image_url", "file_data", "file_url", "base64"})
 _SHORTEST_BLOB = 256
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]++={0,2}")
+_BASE64 = lazy_regex(r"[A-Za-z0-9+/_-]++={0,2}")
 
 
 def _to_the_end(keys: list[Span], text: str) -> list[Span]:
@@ -179,8 +179,8 @@ def _outside_of_marks(spans: Iterable[Span], text: str) -> list[Span]:
     return [span for span in spans if not any(start <= span.start and span.end <= end for start, end in marks)]
 
 
-_NEXT_LINE = re.compile(r"\\?\r?\n[ \t>]*([A-Za-z0-9_+/=-]{8,})(?=\s|\\?\Z|[\"',;.)])")
-_BLOB = re.compile(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
+_NEXT_LINE = lazy_regex(r"\\?\r?\n[ \t>]*([A-Za-z0-9_+/=-]{8,})(?=\s|\\?\Z|[\"',;.)])")
+_BLOB = lazy_regex(r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}={0,2}(?![A-Za-z0-9+/_=-])")
 _SHORTEST_WRAPPED, _MOST_WRAPPED = 24, 20
 # Values have digits or follow one of these signs; without any, only the rules can match.
 _SIGNS = frozenset("0123456789:=|\"'`“@$%/\\<>#&*+~!?→–：-")

@@ -11,6 +11,7 @@ from importlib.resources import files
 from itertools import groupby, pairwise
 from typing import Any
 
+from alma.lazy import lazy_regex
 from alma.redaction.values import CHECKS, MARK
 from alma.text.scanning import found_in, matches
 
@@ -128,7 +129,7 @@ def _by_first_letter(prefixes: Iterable[str]) -> str:
 
 
 # Whole words only, not parts of paths and addresses.
-_WORD = re.compile(
+_WORD = lazy_regex(
     r"(?:(?<![^\s\"'`“‘(\[{<,;=])|(?<=[A-Za-z]:))(?P<word>[A-Za-z0-9+/_-]{32,}+)={0,2}(?=$|[\s\"'`”’)\]}>,;!?]|[.:](?:\s|$))"
 )
 # How files, public keys and content addresses begin in base64.
@@ -137,14 +138,14 @@ _BEGINNINGS = (
     "SUQz //uQ //tQ T2dnUw ZkxhQ d09G AAEAA T1RUTw SUkq TU0A GkXf KLUv QlpoO /Td6 N3q8 U1FMaXRl AGFzbQ 0M8R4 f0VMR"
 )
 _CONTENT = tuple(_BEGINNINGS.split())
-_PREFIXED = re.compile(r"(?:[a-z]{2,12}|[A-Z]{2,12})[_-]")
-_IN_A_PATH = re.compile(r"(?:^|/)[A-Za-z]?[a-z]{2,}(?:/|$)")
-_IN_AN_ADDRESS = re.compile(r"[/?&@]\S*$")
+_PREFIXED = lazy_regex(r"(?:[a-z]{2,12}|[A-Z]{2,12})[_-]")
+_IN_A_PATH = lazy_regex(r"(?:^|/)[A-Za-z]?[a-z]{2,}(?:/|$)")
+_IN_AN_ADDRESS = lazy_regex(r"[/?&@]\S*$")
 _FEWEST_LETTERS, _FEWEST_DIGITS = 4, 2
 # In ordinary words, most characters are of the same class as the one before.
 _FEWEST_CHANGES = 0.4
 _FAR, _WORDS_BESIDE = 60, 3
-_NAMES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_NAMES = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _THINGS = """
     id ids identifier uuid guid hash hashes digest checksum sum sha md integrity etag fingerprint fingerprints commit
     revision address addr wallet bitcoin btc solana ethereum block tx txn transaction contract mint public pub pubkey

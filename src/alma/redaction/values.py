@@ -7,12 +7,13 @@ import binascii
 import re
 from collections.abc import Callable
 
+from alma.lazy import lazy_regex
 from alma.text.tokens import STOP_WORDS
 
 MARK = "[redacted:"
 """How every mask begins."""
 
-MASKS = re.compile(re.escape(MARK) + r"([\w-]{0,100})\]")
+MASKS = lazy_regex(re.escape(MARK) + r"([\w-]{0,100})\]")
 """A mask, with the kind of secret."""
 
 _WORDS = """
@@ -29,41 +30,41 @@ _WORDS = """
 """
 # Words after the name of a secret that are not values: types, states, beginnings of sentences.
 _NO_VALUES = frozenset(_WORDS.split())
-_CODE = re.compile(
+_CODE = lazy_regex(
     r"(?:ConvertTo-|Get-|New-|os\.|self\.|process\.env|env\.|config\.|settings\.|secrets\.|request\.|args\.|params\.|props\.|this\.|vault:|ref:)"
     r"|\w*\(|[\w.]+\[|\w+\(.*\)$|[A-Za-z_]\w*\.[A-Za-z_]\w*\("
 )
 # The name of a variable that holds the secret.
-_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_PLAIN_WORD = re.compile(r"[^\W\d]+(?:\.[^\W\d]+)*$")
+_CONSTANT = lazy_regex(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_PLAIN_WORD = lazy_regex(r"[^\W\d]+(?:\.[^\W\d]+)*$")
 _UNIT = (
     r"(?:%|[kmgt]?i?b|[kmgt]|ms|s|secs?|seconds?|m|mins?|minutes?|h|hrs?|hours?|d|days?|w|weeks?|months?|y|yrs?|years?|x"
     r"|st|nd|rd|th|px|bits?|bytes?|chars?|characters?|digits?|letters?|words?|symbols?|numbers?|signs?|times?|tokens?"
     r"|factor|step|part|of|way|stellig\w*|zeichen|tage?|stunden|minuten)?"
 )
 # Numbers with a unit, versions, dates, algorithms and formats, which also mix digits and letters.
-_TECHNICAL = re.compile(
+_TECHNICAL = lazy_regex(
     r"(?:base\d+|sha-?\d+|md5|utf-?\d+|[rheps]{1,2}s?\d{3}|o?auth-?\d(?:\.\d)?|v\d+|ipv\d|x\.?509|aes-?\d+|rsa-?\d*|bcrypt"
     rf"|argon2\w*|pbkdf2|saml2?|\d{{4}}-\d\d-\d\d\S*|\d+(?:[.,:]\d+)*(?:[-–+]\d+)?[ -]?{_UNIT})(?:[-_.,;:!?)].*)?$",
     re.IGNORECASE,
 )
-_PIN = re.compile(r"\d(?:[ -]?\d){3,11}$")
-_ADDRESS = re.compile(r"[\w.+-]+@[\w-]+\.[\w.]+$")
-_SLUG = re.compile(r"[a-z]+(?:[-_./][a-z]+)*[-_]?v?\d{0,3}(?:\.\d+)?$")
-_SIGN_INSIDE = re.compile(r"\w[!@#$%^&*+~?]+\w")
+_PIN = lazy_regex(r"\d(?:[ -]?\d){3,11}$")
+_ADDRESS = lazy_regex(r"[\w.+-]+@[\w-]+\.[\w.]+$")
+_SLUG = lazy_regex(r"[a-z]+(?:[-_./][a-z]+)*[-_]?v?\d{0,3}(?:\.\d+)?$")
+_SIGN_INSIDE = lazy_regex(r"\w[!@#$%^&*+~?]+\w")
 _OWN = frozenset(["i", "me", "mine", "my", "myself", "our", "ours", "your", "yours", "his", "her", "hers", "their"])
 _OF_RULES = frozenset(("required", "invalid", "field", "password", "see", "use", "enter", "least", "characters"))
 _OF_SENTENCES = (STOP_WORDS - _OWN) | _OF_RULES
 _SHORTEST_PHRASE = 8
 
 
-_PLACEHOLDER = re.compile(
+_PLACEHOLDER = lazy_regex(
     r"""\$[{(].*|\$[A-Za-z_]\w*$|<[^>]*>?$|\{.*|%\(?\w*\)?[sdr]?$|[*•.x…X_-]+$|\[redacted:.*|@.*|"?$|'?$""", re.DOTALL
 )
 
 
 # Words of placeholders: your-api-key-here, change_me, REDACTED.
-_STANDS_FOR = re.compile(
+_STANDS_FOR = lazy_regex(
     r"(?:(?:your|insert|enter|replace|put|example|sample|dummy|placeholder|redacted|removed|changeme)(?![a-z])|"
     r"change[-_ ]?me(?![a-z])|"
     r"some(?=[-_ ]))(?:[-_ .]?(?:your|own|real|actual|new|the|my|me|with|secure|strong|very|long|api|access|auth|"
@@ -154,7 +155,7 @@ def _say_nothing(words: list[str]) -> bool:
     return len(strange) >= 3 and not any(word in _OF_SENTENCES or word in _OF_KEEPERS for word in strange)
 
 
-_BETWEEN_WORDS = re.compile(r"[-_.]")
+_BETWEEN_WORDS = lazy_regex(r"[-_.]")
 # Owners and places of secrets.
 _KEEPERS = """
     cred creds credential credentials key keys pass passwd pwd app db database user admin root service account auth api

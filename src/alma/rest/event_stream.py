@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from starlette.responses import Response, StreamingResponse
 
 from alma.errors import PermissionDeniedError
 from alma.events.emitter import TYPE_OF_ACTION, MemoryEvent
+from alma.lazy import lazy_regex
 from alma.model.governance import AuditEvent
 from alma.model.kinds import kind_named
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
@@ -44,7 +44,7 @@ _EVERYWHERE = Scope.everywhere()
 _PAGE = 200
 # How far behind the newest number an event of a quiet chain is searched before the whole log is.
 _USUAL_LAG = 5_000
-_POSITION = re.compile(r"(\d{1,9})\.(\d{1,18})\.(\d{1,18})")
+_POSITION = lazy_regex(r"(\d{1,9})\.(\d{1,18})\.(\d{1,18})")
 _LONGEST_CURSOR = 8_000
 
 Visible = Callable[[Record], bool]

@@ -6,7 +6,6 @@ Responses get headers that forbid framing, content sniffing and caching.
 from __future__ import annotations
 
 import logging
-import re
 import time
 from functools import partial
 from urllib.parse import urlsplit
@@ -19,6 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from alma.access import ApiKeys
 from alma.clock import new_id
+from alma.lazy import lazy_regex
 from alma.operations.access import OWNER, Grant
 from alma.rest.metrics import Metrics
 from alma.rest.options import ServiceOptions
@@ -39,7 +39,7 @@ UNKNOWN_ROUTE = "unknown"
 # The status counted for a client that disconnected.
 _HUNG_UP = 499
 _OPEN_PATHS = frozenset({"/health", "/", "/docs"})
-_SANE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_SANE_ID = lazy_regex(r"[A-Za-z0-9._-]{1,64}")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 _ALWAYS = (

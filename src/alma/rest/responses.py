@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any, TypeVar
@@ -19,6 +18,7 @@ from alma.errors import (
     UnsupportedOperation,
     ValidationError,
 )
+from alma.lazy import lazy_regex
 from alma.model.fields import JsonObject
 from alma.operations.base import code_of
 
@@ -117,8 +117,8 @@ def json_response(value: Any, status: int = HTTPStatus.OK, headers: Mapping[str,
 
 T = TypeVar("T")
 
-_TAG = re.compile(r'(W/)?"([^"]*)"')
-_VERSION = re.compile(r"v([1-9]\d{0,8})")
+_TAG = lazy_regex(r'(W/)?"([^"]*)"')
+_VERSION = lazy_regex(r"v([1-9]\d{0,8})")
 _MOST_TAGS = 16
 
 

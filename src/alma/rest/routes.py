@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +11,7 @@ from typing import Any, Literal
 from pydantic_core import from_json
 
 from alma.errors import ValidationError
+from alma.lazy import lazy_regex
 from alma.model.fields import JsonObject
 from alma.operations import OPERATIONS, operation_named
 from alma.operations.base import Face, Operation
@@ -19,7 +19,7 @@ from alma.rest.responses import ArgumentError, HttpError
 
 MAX_DEPTH = 64
 MAX_VALUES = 20
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
+_DATE_TIME = lazy_regex(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d")
 ParameterType = Literal["string", "integer", "number", "boolean", "array"]
 # Fields of a filter that the operation itself takes.
 _OPERATION_FIELDS = frozenset({"project_id", "user_id", "session_id"})
@@ -206,7 +206,7 @@ _RESOURCES: tuple[tuple[str, str, str], ...] = (
 )
 _CREATING = frozenset({"create_memory", "create_session"})
 _WITHOUT_BODY = frozenset({"GET", "DELETE"})
-_IN_PATH = re.compile(r"\{(\w+)\}")
+_IN_PATH = lazy_regex(r"\{(\w+)\}")
 
 
 @dataclass(frozen=True)

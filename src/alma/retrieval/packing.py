@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,6 +10,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from alma.errors import shown
+from alma.lazy import lazy_regex
 from alma.model.common import same_name
 from alma.model.governance import ArchivedRecord
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome
@@ -28,8 +28,8 @@ from alma.text.tokens import terms
 
 # Two records with equal texts are still different if these fields differ.
 _DISTINGUISHING = ("success",)
-_BELOW_ZERO = re.compile(r"(?<![\w.])-\d+")
-_JOINTS = re.compile(r"(?<=\w)[./:\\@](?=\w)")
+_BELOW_ZERO = lazy_regex(r"(?<![\w.])-\d+")
+_JOINTS = lazy_regex(r"(?<=\w)[./:\\@](?=\w)")
 
 _SHARED = (Heuristic, Outcome, DomainKnowledge, AntiPattern)
 """The kinds that an agent may read of others."""

@@ -11,6 +11,7 @@ from itertools import islice
 
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import EmbeddingError
+from alma.lazy import lazy_regex
 from alma.model.vector import Vector
 from alma.retrieval.router import RETRIEVED
 from alma.retrieval.tuning import TUNING
@@ -20,11 +21,11 @@ from alma.storage.base import StorageBackend
 _log = logging.getLogger("alma.retrieval")
 
 # About one token each.
-_PIECE = re.compile(r"[A-Za-z]{1,3}|\S")
-_SENTENCES = re.compile(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？؟।])\s*|\n")
-_PARAGRAPHS = re.compile(r"\n\s*\n")
-_QUESTION_MARK = re.compile(r"[?？؟]\W*$")
-_LETTERS = re.compile(r"[^\W\d_]")
+_PIECE = lazy_regex(r"[A-Za-z]{1,3}|\S")
+_SENTENCES = lazy_regex(r"(?<=[.!?])[\"')\]]*\s+|(?<=[。！？؟।])\s*|\n")
+_PARAGRAPHS = lazy_regex(r"\n\s*\n")
+_QUESTION_MARK = lazy_regex(r"[?？؟]\W*$")
+_LETTERS = lazy_regex(r"[^\W\d_]")
 # How long the check for missing vectors is cached: at least these seconds, and this multiple of its duration. While
 # vectors are missing and the check is fast it is not cached, so that the end of a re-embedding is seen at once.
 _CHECKED_FOR, _CHECKED_FOR_TIMES, _QUICK_CHECK = 60.0, 100, 0.005
@@ -113,7 +114,7 @@ def _short(text: str) -> str:
 
 
 # A request for advice uses other words than earlier statements, so the cosine counts more than words.
-_ADVICE = re.compile(
+_ADVICE = lazy_regex(
     r"\b(?:any (?:\w+ )?(?:tip|advice|suggestion|recommendation|idea|thought)s?"
     r"|(?:can|could|would|will) you (?:please )?(?:recommend|suggest|advise)"
     r"|what (?:do|would) you (?:recommend|suggest|advise)"
@@ -121,7 +122,7 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 # A query about an earlier answer of the assistant matches its answers, which are long.
-_EARLIER_ANSWER = re.compile(
+_EARLIER_ANSWER = lazy_regex(
     r"\b(?:remind me|(?:did|had|have) you"
     r"|you(?:'ve| have| had| were)? (?:\w+ed|told|said|gave|given|wrote|written|made|found|taught|showed|shown|sent)"
     r"|your (?:\w+ )?(?:advice|answer|suggestion|recommendation|explanation|list|example|reply|response)s?"
@@ -130,7 +131,7 @@ _EARLIER_ANSWER = re.compile(
     re.IGNORECASE,
 )
 # "When I deploy, what fails?" does not ask for a time.
-_TIME = re.compile(
+_TIME = lazy_regex(
     r"(?:when\b(?!.*\b(?:what|who|whom|whose|which|where|why|how)\b)"
     r"|(?:(?:on|in|at|since) )?(?:what|which) (?:day|date|week|month|year|time)\b|how long\b)",
     re.IGNORECASE | re.DOTALL,
@@ -140,9 +141,9 @@ yesterday today tonight tomorrow ago last next sinc recent week weekend month ye
 monday tuesday wednesday thursday friday saturday sunday
 """
 _TIME_TERMS = frozenset(_TIME_WORDS.split())
-_SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]*")
+_SENTENCE = lazy_regex(r"[^.!?\n]+[.!?\n]*")
 # A question about oneself may contain a statement: "I have a cough, what can I take?"
-_FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|we|us|our)\b", re.IGNORECASE)
+_FIRST_PERSON = lazy_regex(r"\b(?:i|me|my|mine|we|us|our)\b", re.IGNORECASE)
 _CHARACTERS_READ = 2_000
 
 

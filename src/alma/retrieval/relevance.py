@@ -7,7 +7,6 @@ The weights are in `weights.json`; `bench/relevance.py` fits them and validates 
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from functools import cache
 from itertools import compress
 from typing import Any, Final
 
+from alma.lazy import lazy_regex
 from alma.model.learning import AntiPattern, Heuristic, Outcome
 from alma.model.record import Record
 from alma.model.slice import Strength, is_evidence
@@ -25,7 +25,7 @@ from alma.storage.nearest import cosines
 from alma.text.tokens import is_english, stored_terms
 
 _CONTEXT = frozenset(("conversation", "linked", "related"))
-_LATIN = re.compile("[A-Za-z]")
+_LATIN = lazy_regex("[A-Za-z]")
 
 
 @dataclass(slots=True)

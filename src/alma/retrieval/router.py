@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 
 from alma.errors import FullTextMissingError, ProviderError, ScopeViolationError, ValidationError
+from alma.lazy import lazy_regex
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import INSTRUCTION_TYPES, Memory
 from alma.model.query import EVERYTHING, And, Compare, In, Missing, Or, Predicate, matches
@@ -18,7 +18,7 @@ from alma.model.scope import MemoryScope, Scope, alive, public
 RETRIEVED: tuple[type[Record], ...] = (Heuristic, AntiPattern, UserPreference, DomainKnowledge, Outcome, Memory)
 # A task is described at its beginning.
 _LONGEST_QUERY = 20_000
-_UNREADABLE = re.compile("[\x00\ud800-\udfff]")
+_UNREADABLE = lazy_regex("[\x00\ud800-\udfff]")
 _MOST_ITEMS = 1000
 
 

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 
+from alma.lazy import lazy_regex
 from alma.model.memory import Memory
 from alma.model.query import And, Compare, In, Missing, Or, Order, Predicate
 from alma.model.record import Record
@@ -22,7 +23,7 @@ from alma.text.timeexpr import TimeWindow, find, resolve
 from alma.text.tokens import query_terms, stored_terms, words_by_term
 
 # "How are you today?" does not ask for memories.
-_ASKS = re.compile(
+_ASKS = lazy_regex(
     r"\b(?:what|which|how (?:was|were|did)|anything|everything|(?:tell|brief|update) me|catch me up|fill me in|"
     r"show|list|notes|summar\w*|recap|"
     r"was (?:ist|war|hab\w*|hat\w*|wurde\w*|gab|geschah|passierte)|wat|qu['’](?:est-ce|a\w+)|qu[eé]|quoi|cosa|che)\b",

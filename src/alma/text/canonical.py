@@ -7,6 +7,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 
+from alma.lazy import lazy_regex
 from alma.text.scanning import WINDOW, squeezed, windows
 from alma.text.tokens import short_text_cache
 
@@ -14,13 +15,13 @@ Replacement = str | Callable[[re.Match[str]], str]
 
 # Only these words are fillers: none changes polarity, number or order.
 _FILLERS = frozenset(("a", "an", "the", "please", "just", "simply", "really", "actually", "basically"))
-_OPENINGS = re.compile(
+_OPENINGS = lazy_regex(
     r"^\W*(?:please\s+)?(?:note|remember|reminder|fyi|important|i(?:'ve| have)? learn(?:ed|t)|"
     r"lesson(?: learned)?|insight)\s*(?::|\bthat\b|,|-\s)\s*",
     re.IGNORECASE,
 )
 _CONTRACTIONS: tuple[tuple[re.Pattern[str], Replacement], ...] = tuple(
-    (re.compile(pattern), replacement)
+    (lazy_regex(pattern), replacement)
     for pattern, replacement in (
         (r"\bcan'?t\b|\bcannot\b", "can not"),
         (r"\bwon't\b", "will not"),
@@ -39,11 +40,11 @@ _APOSTROPHES = str.maketrans(
     | dict.fromkeys("\u00ad\u200b\u200e\u200f\u2060\ufeff", "")
 )
 # Layout: bullets, quotation marks of mail, ticks, emphasis.
-_SETTING = re.compile(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
-_EMPHASIS = re.compile(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")
+_SETTING = lazy_regex(r"^[ \t]*(?:[-*•>▪‣◦·✅✔☑]+\ufe0f?[ \t]+)+(?=[^\W\d])", re.MULTILINE)
+_EMPHASIS = lazy_regex(r"(?<!\w)(\*{1,3}|_{1,3})(?=\S)([^*_\n]+?)(?<=\S)\1(?!\w)")
 # A 24-hour token is a 24 hour token; 5-a and 3-4 are something else.
-_COUNTED = re.compile(r"(?<=\d)-(?=[a-z]{3})")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?:\D|$))")
+_COUNTED = lazy_regex(r"(?<=\d)-(?=[a-z]{3})")
+_THOUSANDS = lazy_regex(r"(?<=\d),(?=\d{3}(?:\D|$))")
 # "One" is mostly not a number: this one, one by one.
 _UP_TO_NINETEEN = """
 two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen
@@ -54,7 +55,7 @@ _NUMBERS |= {word: str(10 * number) for number, word in enumerate(_TENS.split(),
 # "Under three metres" is below; "over three days" is as often during.
 _A_NUMBER = rf"\s+(?=[$€£]?\d|(?:{'|'.join(_NUMBERS)})\b)"
 _BOUNDS = tuple(
-    (re.compile(rf"\b(?:{said}){_A_NUMBER}"), f"{bound} ")
+    (lazy_regex(rf"\b(?:{said}){_A_NUMBER}"), f"{bound} ")
     for said, bound in (
         ("no more than|not more than|up to|a maximum of", "at most"),
         ("no less than|no fewer than|not less than|a minimum of", "at least"),
@@ -63,29 +64,29 @@ _BOUNDS = tuple(
     )
 )
 # A single A is an article only before a word: not in plan A, a + b.
-_DASH = re.compile(r"(?<=\s)[–—](?=\s)")
-_NAMED_A = re.compile(r"(?<=[a-z,] )A(?=\W|$)")
+_DASH = lazy_regex(r"(?<=\s)[–—](?=\s)")
+_NAMED_A = lazy_regex(r"(?<=[a-z,] )A(?=\W|$)")
 _A_NAME = "\x02"
 # A word keeps signs that are part of it (C++, C#, v1.2, -1, 50%, a.b, x/y).
-_TOKEN = re.compile(r"!=+|[^\s,;!?\"'`()\[\]{}…“”«»—–\ufe0f]+")
+_TOKEN = lazy_regex(r"!=+|[^\s,;!?\"'`()\[\]{}…“”«»—–\ufe0f]+")
 _EDGES = ".:|_"
 _UNSAID = frozenset((".", ":", "..", "::", "_", "|", "--", "---", "***", "//", "•", "·"))
 # Words at which a sentence can be reordered: before a commit run the tests, run the tests before a commit.
 _TURNING = frozenset(
     ("before", "after", "when", "whenever", "if", "unless", "until", "while", "once", "because", "since")
 )
-_FRONTED = re.compile(
+_FRONTED = lazy_regex(
     r"^((?:in|on|for|with|without|at|by|during|under|from|to|as|via|using|within|instead of|rather than)\s[^,]+),"
     r"\s*([^,]+)$"
 )
-_SEVERAL_SENTENCES = re.compile(r"[.!?;:]\s+\S|\n\s*\S|,.*,", re.DOTALL)
+_SEVERAL_SENTENCES = lazy_regex(r"[.!?;:]\s+\S|\n\s*\S|,.*,", re.DOTALL)
 # Words whose final s is not a plural.
 _OWN_PLURALS = """
 https ldaps imaps smtps mqtts amqps windows goods customs means savings glasses series species arms
 """
 _NO_PLURALS = frozenset(_OWN_PLURALS.split())
 _VOWELS = frozenset("aeiouy")
-_DOUBLED_CONSONANT = re.compile(r"([bdfglmnprtz])\1(?=(?:ing|ed|er|ers|able)$)")
+_DOUBLED_CONSONANT = lazy_regex(r"([bdfglmnprtz])\1(?=(?:ing|ed|er|ers|able)$)")
 _TAKEN_FOR_EACH_OTHER = """
 casual causal; united untied; martial marital; sacred scared; unclear nuclear; silver sliver; desert dessert; casually
 causally; conversation conservation; diary dairy
@@ -111,7 +112,7 @@ _OTHER_SPELLINGS = {
 # British endings and vowels in American spelling, in this order: kilometre, haemoglobin, diarrhoea, paralyse, organise,
 # colour, travelled.
 _AMERICAN = tuple(
-    (re.compile(pattern, re.IGNORECASE), replacement)
+    (lazy_regex(pattern, re.IGNORECASE), replacement)
     for pattern, replacement in (
         (r"(?<=[a-z]{3})(met|lit)re(?=s?$)", r"\1er"),
         (r"(?:(?<=h)a(?=em)|(?<=an)a(?=es|em)|(?<=p)a(?=ed))", ""),

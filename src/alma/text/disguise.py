@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 
+from alma.lazy import lazy_regex
 from alma.text.scanning import found_in, matches, squeezed
 
 _INVISIBLE = frozenset(
@@ -19,12 +19,12 @@ _LOOKALIKES = dict(
         strict=True,
     )
 )
-_DISGUISED = re.compile(
+_DISGUISED = lazy_regex(
     "[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff\uff01-\uff5e]"
     "|[A-Za-z][аеорсухіјѕԁɡһтмквнАВЕКМНОРСТУХІЈЅΑ-Ωα-ω]|[аеорсухіјѕԁɡһтмквнАВЕКМНОРСТУХІЈЅΑ-Ωα-ω][A-Za-z]"
 )
-_ENTITY = re.compile(r"&(?:quot|apos|amp|lt|gt|nbsp|#\d{2,6}|#x[0-9a-fA-F]{2,5});")
-_WORD = re.compile(r"\S+")
+_ENTITY = lazy_regex(r"&(?:quot|apos|amp|lt|gt|nbsp|#\d{2,6}|#x[0-9a-fA-F]{2,5});")
+_WORD = lazy_regex(r"\S+")
 
 
 def is_disguised(text: str) -> bool:
@@ -97,7 +97,7 @@ _PICTURE = (
 # Scripts in which a joiner between two letters changes the word: Arabic, Syriac, the scripts of India, Mongolian.
 _JOINED = "\u0600-\u07ff\u0860-\u0dff\u0f00-\u109f\u1780-\u18af\ua840-\ua87f\ufb50-\ufdff\ufe70-\ufefc"
 _IDEOGRAPH = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_SIGN = re.compile(
+_SIGN = lazy_regex(
     "(?P<kept>"
     # The flags of England, Scotland, Wales and other regions.
     "\U0001f3f4[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import takewhile
 
+from alma.lazy import lazy_regex
 from alma.text.tokens import words_by_term
 
 _SHORTENED = "…"
@@ -18,8 +19,8 @@ _MOST_WORDS = 64
 _PLACES_OF_A_WORD = 30
 # The sentence of a hit may begin up to half an excerpt before it.
 _BEFORE = 2
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
-_SPACE = re.compile(r"\s+")
+_SENTENCE = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
+_SPACE = lazy_regex(r"\s+")
 _LONGEST_WORD = 40
 
 

@@ -6,6 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 
+from alma.lazy import lazy_regex
+
 WINDOW = 8_192
 """The characters that one call of a pattern reads of a long text."""
 
@@ -14,7 +16,7 @@ _OVERLAP = 4_608
 # The longest lookahead of a pattern.
 _LOOKAHEAD = 256
 _LONGEST_SPACE, _LONGEST_WORD = 32, 256
-_LONG_RUN = re.compile(rf"\s{{{_LONGEST_SPACE + 1},}}+|\S{{{_LONGEST_WORD}}}(?=\S)")
+_LONG_RUN = lazy_regex(rf"\s{{{_LONGEST_SPACE + 1},}}+|\S{{{_LONGEST_WORD}}}(?=\S)")
 
 
 def matches(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:

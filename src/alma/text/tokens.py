@@ -11,6 +11,7 @@ from functools import cache, lru_cache, wraps
 from itertools import chain
 from typing import Any, TypeVar
 
+from alma.lazy import lazy_regex
 from alma.text.word_forms import ABBREVIATIONS, in_all_pieces, in_one_piece, may_have_joints, wholes_in
 
 _TELLTALE = {
@@ -109,16 +110,16 @@ _SHORT = 1_000
 _Result = TypeVar("_Result")
 # Spaces inside of numbers.
 _THIN_SPACES = ("\u00a0", "\u202f", "\u2009")
-_CHUNK = re.compile(r"[^ \t\n\r]+")
+_CHUNK = lazy_regex(r"[^ \t\n\r]+")
 _AROUND_WORDS = '.,;:!?()"*'
 # Scripts without spaces, and Korean, whose words end in particles: indexed by character bigrams.
-_UNSPACED = re.compile(
+_UNSPACED = lazy_regex(
     "[\u0e00-\u0eff\u1000-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7ff\uf900-\ufaff"
     "\U00020000-\U0003ffff]+"
 )
 # Endings and auxiliaries after an apostrophe: Anna's, we'll, they're.
-_ENDING = re.compile(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
-_NEGATION = re.compile(r"(?<=n)'t(?![^\W_])")
+_ENDING = lazy_regex(r"(?<=[^\W_])'(?:s|ll|re|ve|d|m)(?![^\W_])")
+_NEGATION = lazy_regex(r"(?<=n)'t(?![^\W_])")
 # Zero-width characters.
 _WITHOUT_WIDTH = dict.fromkeys(map(ord, "\u00ad\u200c\u200d\u200e\u200f\u061c\u2060\ufeff"))
 _APOSTROPHES = {**dict.fromkeys(map(ord, "\u2019\u02bc\uff07"), "'"), **_WITHOUT_WIDTH}
@@ -126,10 +127,10 @@ _APOSTROPHES = {**dict.fromkeys(map(ord, "\u2019\u02bc\uff07"), "'"), **_WITHOUT
 _ASIDE = "\u201c\u201d\u201e\u2013\u2014\u2026\u2122\u2120\u00ae\u00a9\u2117"
 _QUOTES_AND_DASHES = {**_APOSTROPHES, **dict.fromkeys(map(ord, _ASIDE), " "), 0x2010: "-", 0x2011: "-"}
 # Accents of Latin and Greek letters.
-_ACCENTS = re.compile("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
-_ACCENTED = re.compile("[\u00a1\u00bf\u00c0-\u024f]")
+_ACCENTS = lazy_regex("(?<=[a-z\u00df-\u024f\u1e00-\u1eff\u0370-\u03ff])[\u0300-\u036f]+")
+_ACCENTED = lazy_regex("[\u00a1\u00bf\u00c0-\u024f]")
 # Optional marks of Hebrew and Arabic: vowels, hamza and tatweel.
-_VOWELS = re.compile("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0655\u0670]")
+_VOWELS = lazy_regex("[\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0640\u064b-\u0655\u0670]")
 # Letters that Unicode does not decompose, and interchangeable Arabic and Persian letters.
 _LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ħ": "h", "ı": "i", "æ": "ae", "œ": "oe", "ё": "е"}
@@ -148,10 +149,10 @@ _PICTURE = (
 )
 # Variation selectors, keycaps and skin tones.
 _STYLES = dict.fromkeys((0xFE0E, 0xFE0F, 0x20E3, *range(0x1F3FB, 0x1F400)))
-_NAMES = re.compile(f"({_NAME})")
-_SIGNS = re.compile(f"([{_FLAG}]{{2}}|[{_PICTURE}]|{_NAME})")
+_NAMES = lazy_regex(f"({_NAME})")
+_SIGNS = lazy_regex(f"([{_FLAG}]{{2}}|[{_PICTURE}]|{_NAME})")
 # A quick check for these before folding.
-_MAYBE_SIGNS = re.compile(
+_MAYBE_SIGNS = lazy_regex(
     f"[#\ufe5f\uff03]|[+\ufe62\uff0b\u207a\u208a]{{2}}|[{_FLAG}{_PICTURE}{''.join(map(chr, _STYLES))}]"
 )
 

@@ -10,32 +10,34 @@ import re
 from itertools import islice
 from string import ascii_lowercase, ascii_uppercase, digits
 
+from alma.lazy import lazy_regex
+
 _SMALL = "a-zß-öø-ÿа-яёα-ω"
 _CAPITAL = "A-ZÀ-ÖØ-ÞА-ЯЁΑ-Ω"
 _LETTER = _SMALL + _CAPITAL
 # A camel-case boundary: a capital after a lower-case letter or digit, or the end of an abbreviation (HTTPServer).
 _HUMP = f"[{_SMALL}0-9][{_CAPITAL}]|[{_CAPITAL}]{{2}}[{_SMALL}]{{2}}"
-_NAME = re.compile(f"(?<![{_LETTER}0-9])(?=[{_LETTER}0-9]*?(?:{_HUMP}))[{_LETTER}0-9]{{3,64}}(?![{_LETTER}0-9])")
-_PART = re.compile(
+_NAME = lazy_regex(f"(?<![{_LETTER}0-9])(?=[{_LETTER}0-9]*?(?:{_HUMP}))[{_LETTER}0-9]{{3,64}}(?![{_LETTER}0-9])")
+_PART = lazy_regex(
     f"[{_CAPITAL}]+(?=[{_CAPITAL}][{_SMALL}]{{2}})|[{_CAPITAL}]?[{_SMALL}0-9]+|[{_CAPITAL}][{_CAPITAL}0-9]*s?"
 )
 _SHORT_NAME = 20
 _SHORTEST_PART = 2
 _LONGEST_JOINED = 64
 # A letter joined to a word: e-mail, x-ray.
-_LETTERED = re.compile(f"(?<![\\w-])([{_LETTER}])-([{_LETTER}]{{3,}})(?![\\w-])")
+_LETTERED = lazy_regex(f"(?<![\\w-])([{_LETTER}])-([{_LETTER}]{{3,}})(?![\\w-])")
 # The same, words joined by underscores, and two short words with a hyphen: user_name, gpt-4, back-end.
-_COMPOUND = re.compile(
+_COMPOUND = lazy_regex(
     f"(?<![\\w-])(?:[{_LETTER}][{_LETTER}0-9]*(?:_[{_LETTER}0-9]+){{1,5}}|[{_LETTER}]-[{_LETTER}]{{3,}}"
     f"|(?=[{_LETTER}0-9-]{{3,9}}(?![\\w-]))[{_LETTER}][{_LETTER}0-9]*-[{_LETTER}0-9]+)(?![\\w-])"
 )
 # In a query, hyphenated words of any length.
-_TWO_PIECES = re.compile(f"(?<![\\w-])([{_LETTER}]{{2,}})[-\u2010\u2011]([{_LETTER}]{{2,}})(?![\\w-])")
+_TWO_PIECES = lazy_regex(f"(?<![\\w-])([{_LETTER}]{{2,}})[-\u2010\u2011]([{_LETTER}]{{2,}})(?![\\w-])")
 _MOST_WHOLES = 8
 # Grouped digits as written in several countries and in code: 1,000.
 _GROUPS = "[,'_\u2019\u066c\u00a0\u202f\u2009]"
-_NUMBER = re.compile(rf"(?<![\w.,'])\d{{1,3}}(?:{_GROUPS}\d{{3}})+(?![\d,_'])")
-_BETWEEN = re.compile(rf"[-]|{_GROUPS}")
+_NUMBER = lazy_regex(rf"(?<![\w.,'])\d{{1,3}}(?:{_GROUPS}\d{{3}})+(?![\d,_'])")
+_BETWEEN = lazy_regex(rf"[-]|{_GROUPS}")
 
 
 # One character for each class, for a quick check.

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
+from alma.lazy import lazy_regex
 from alma.model.record import Record
 from alma.model.secret import Secret
 from alma.sync.projection import Change, Difference, Mismatch, Projection
@@ -22,7 +22,7 @@ _BYTES_PER_FLOAT = 13
 _LISTED_AT_ONCE = 10_000
 _COMPARED_AT_ONCE = 250
 # The points of other programs may have numbers as ids, of 64 bits at most.
-_NUMBER = re.compile("0|[1-9][0-9]{0,18}")
+_NUMBER = lazy_regex("0|[1-9][0-9]{0,18}")
 # Vectors are kept in single precision at length 1.
 _VECTOR_TOLERANCE = 1e-5
 

@@ -13,6 +13,7 @@ from functools import cache
 from importlib import resources
 
 from alma.errors import MigrationError
+from alma.lazy import lazy_regex
 from alma.storage.sql.clauses import DialectName
 
 AMENDMENTS: dict[DialectName, dict[str, str]] = {
@@ -178,7 +179,7 @@ CREATE INDEX idx_outcomes_lesson ON alma_outcomes (project_id, agent, lesson_id,
 
 
 HISTORY_TABLE = "schema_migrations"
-_STEP = re.compile(r"^-- then: (\w+)$", re.MULTILINE)
+_STEP = lazy_regex(r"^-- then: (\w+)$", re.MULTILINE)
 # The first step is unnecessary if the second one runs, which reindexes all words.
 _CONTAINED = {"index_signs": "index_words"}
 # Steps that follow the descriptions of the records, which any migration may belong to.

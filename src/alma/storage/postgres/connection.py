@@ -16,6 +16,7 @@ from psycopg.errors import error_from_result
 from psycopg.pq import ExecStatus, Format
 from psycopg.pq.abc import PGresult
 
+from alma.lazy import lazy_regex
 from alma.storage.postgres.types import listed
 
 # A server keeps what it plans, for each connection.
@@ -28,7 +29,7 @@ _SIZE = (
 )
 _FEW_BYTES, _GROWN = 2**20, 2
 _LOOKS_EVERY_SECONDS = 1.0
-_PLACEHOLDER = re.compile(r"%\((\w+)\)s|%%")
+_PLACEHOLDER = lazy_regex(r"%\((\w+)\)s|%%")
 _ANSWERED = (ExecStatus.COMMAND_OK, ExecStatus.TUPLES_OK)
 
 _Known = tuple[str, tuple[int, ...]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -20,6 +19,7 @@ from alma.errors import (
     StorageFullError,
     UnknownOutcomeError,
 )
+from alma.lazy import lazy_regex
 from alma.storage.postgres.connection import Connection
 
 # An index scan goes on, nearest first or nearly so, until enough records inside the scope are found.
@@ -43,7 +43,7 @@ _SEVERAL_HOSTS = {
 }
 # The advisory lock under which one process at a time changes a schema.
 SCHEMA_LOCK = 0x616C6D61
-_NO_WORDS = re.compile(r'column "?(?:\w+\.)?search(?:_length)?"?(?: of relation "(?P<table>\w+)")? does not exist')
+_NO_WORDS = lazy_regex(r'column "?(?:\w+\.)?search(?:_length)?"?(?: of relation "(?P<table>\w+)")? does not exist')
 _LOST = "the connection to PostgreSQL was lost before the commit: nothing was stored; repeat the call"
 _UNKNOWN = (
     "the connection to PostgreSQL was lost during the commit, so it is not known whether it was stored: read it back, "

@@ -9,8 +9,7 @@ from functools import cached_property
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from alma.lazy import lazy_module
 from alma.model.query import EVERYTHING, And, Predicate
 from alma.model.record import RecordSpec
 from alma.model.vector import Vector
@@ -21,7 +20,11 @@ from alma.storage.ranking import minute, without_expiry
 from alma.storage.sql.clauses import Values
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from alma.storage.postgres.backend import PostgresBackend
+else:
+    np = lazy_module("numpy")
 
 # The norm is in double precision, so large values do not overflow; a zero vector has cosine 0.
 _DISTANCE = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import re
 import shutil
 import sqlite3
 import threading
@@ -17,6 +16,7 @@ from typing import Any, Literal
 
 from alma.clock import new_id
 from alma.errors import ConflictError, FullTextMissingError, StorageError, StorageFullError, StoreReplacedError
+from alma.lazy import lazy_regex
 from alma.model.query import holds_at
 from alma.paths import make_private
 
@@ -96,7 +96,7 @@ def _identity(path: str) -> _Identity | None:
 BUSY_SECONDS = 60.0
 _LEAST_ROOM_BYTES = 64 << 10
 # "SQL logic error" is the whole message of SQLite if a shadow table of FTS5 is missing.
-_NO_WORDS = re.compile(
+_NO_WORDS = lazy_regex(
     r"(?:no such table: (?:main\.)?|vtable constructor failed: )(?P<table>\w+_fts)(?:_\w+)?$|^SQL logic error$"
 )
 

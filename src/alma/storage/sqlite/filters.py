@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from alma.lazy import lazy_module
 from alma.model.query import And, At, Compare, Has, In, Missing, Or, Predicate
 from alma.model.record import RecordSpec
 from alma.storage.ranking import without_expiry
@@ -16,7 +14,12 @@ from alma.storage.sql.clauses import Values
 from alma.storage.sql.statements import Dialect
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from alma.storage.sqlite.backend import SQLiteBackend
+else:
+    np = lazy_module("numpy")
 
 
 # Indexed fields that can be selective.
@@ -87,7 +90,7 @@ def _tags(part: Predicate, spec: RecordSpec) -> list[str]:
     return tags if len(tags) == len(alternatives) else []
 
 
-Numbers = NDArray[np.int64]
+Numbers: TypeAlias = "NDArray[np.int64]"
 
 _MOST_REMEMBERED = 32
 # Fields that change with every read, without a new version.

@@ -6,11 +6,9 @@ Reading posting lists is three times as fast as scoring with FTS5's own bm25().
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from alma.lazy import lazy_module
 from alma.model.query import Predicate
 from alma.model.record import RecordSpec
 from alma.storage import ranking
@@ -18,7 +16,12 @@ from alma.storage.ranking import K1, B, CountCache, rarity
 from alma.storage.sqlite.fulltext import owner_tokens
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from alma.storage.sqlite.backend import SQLiteBackend
+else:
+    np = lazy_module("numpy")
 
 
 SMALL_SCOPE = 20_000
@@ -126,8 +129,8 @@ def all_of(expressions: Iterable[str]) -> str:
     return " AND ".join(filter(None, expressions))
 
 
-Numbers = NDArray[np.int64]
-Floats = NDArray[np.float64]
+Numbers: TypeAlias = "NDArray[np.int64]"
+Floats: TypeAlias = "NDArray[np.float64]"
 
 
 class Entries(NamedTuple):

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from functools import cache
 from typing import NamedTuple
 
+from alma.lazy import lazy_regex
 from alma.text.timeexpr import interpretation, recurring
 from alma.text.timeexpr.interpretation import Reader, shifted
 from alma.text.timeexpr.normalize import data
@@ -27,7 +28,7 @@ from alma.text.timeexpr.vocabulary import (
     expanded,
 )
 
-_TOKEN, _DIGIT = re.compile("[a-z0-9]+"), re.compile(r"\d")
+_TOKEN, _DIGIT = lazy_regex("[a-z0-9]+"), lazy_regex(r"\d")
 _NUMBER = "#"
 # Words that bound a time by a date or an event.
 _BOUNDS = "between from before until till prior after since following later onward onwards during throughout around"
@@ -225,7 +226,7 @@ def _span(found: re.Match[str], first: timedelta, seconds: list[timedelta]) -> t
 
 # ---------------------------------------------------------------------- without a day
 
-_ALONE = re.compile(rf"\b{_WHEN}{_PARTS}{END}")
+_ALONE = lazy_regex(rf"\b{_WHEN}{_PARTS}{END}")
 
 
 def with_day(text: str, day: str) -> str | None:
@@ -240,8 +241,8 @@ def with_day(text: str, day: str) -> str | None:
 
 # ---------------------------------------------------------------------- relative to now
 
-_AGO = re.compile(rf"{AMOUNT} (?:ago|back|earlier)")
-_LAST = re.compile(rf"(?:in |over |during |within )?(?:the |these )?{PREVIOUS} (?:{AMOUNT}|(?P<one_unit>minute|hour))")
+_AGO = lazy_regex(rf"{AMOUNT} (?:ago|back|earlier)")
+_LAST = lazy_regex(rf"(?:in |over |during |within )?(?:the |these )?{PREVIOUS} (?:{AMOUNT}|(?P<one_unit>minute|hour))")
 _SHORT = ("minute", "hour")
 
 
@@ -262,7 +263,7 @@ def hours_from_now(phrase: str, now: datetime) -> Span | None:
 # The first hour and the end of each part; a night extends into the next day.
 _PARTS_OF_DAY = {"morning": (4, 12), "noon": (11, 14), "afternoon": (12, 18), "evening": (17, 24), "night": (18, 30)}
 _DAYPART = rf"(?P<part>{'|'.join(_PARTS_OF_DAY)})"
-_INSIDE = re.compile(rf"\b(?:to|over)?{_DAYPART}s?\b")
+_INSIDE = lazy_regex(rf"\b(?:to|over)?{_DAYPART}s?\b")
 
 
 def daytime(text: str, phrase: str) -> str | None:

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+from alma.lazy import lazy_regex
 from alma.text.timeexpr.dates import daytime, hours_from_now, hours_named, hours_of, may_speak_of_time, with_day
 from alma.text.timeexpr.normalize import MAX_LENGTH, normalized
 from alma.text.timeexpr.ranges import read_time
 from alma.text.timeexpr.vocabulary import AMOUNT, EARLIEST, LATEST, PAST_VERB, Date, Span, looks_back, query_time
 
-_QUOTED = re.compile(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
+_QUOTED = lazy_regex(r"(?<!\w)[\"\u201c]([^\"\u201c\u201d\n]{1,60})[\"\u201d](?!\w)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,18 +215,18 @@ def _in_zone(span: Span, now: datetime) -> Span:
 # ---------------------------------------------------------------------- events
 
 # A question about the time between two events needs both.
-_ASKS_SPAN = re.compile(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
+_ASKS_SPAN = lazy_regex(r"\bhow (?:long|much time|many (?:minute|hour|day|week|month|year)s)\b")
 # A question about habits or duties means any release,
-_ASKS_RULE = re.compile(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
+_ASKS_RULE = lazy_regex(r"\b(?:should|must|ought|always|usually|need to|have to|has to|how (?:do|can|to)|can|could)\b")
 # and so does one about "the release", unless something else in the question is past or future. Of another person
 # ("What does Evan do after the wedding?") one event is meant.
-_ASKS_HABIT = re.compile(
+_ASKS_HABIT = lazy_regex(
     r"\b(?:should|must|ought|always|usually|normally|typically|needs? to|have to|has to|"
     r"(?:can|could) (?:we|i|one|go|be|happen)|do (?:we|i|you)(?! (?:know|remember|recall|have))|"
     r"happens?|runs?|comes?|goes|gets?|"
     r"(?:is|are)(?: \w+ly)? (?:to be|\w+ed|done|sent|run|made|shown|given|taken|told|written|kept|put))\b"
 )
-_PASSIVE = re.compile(r"\b(?:be|is|are|gets?)(?: \w+ly)? (?!planned|scheduled|expected|due|booked)\w+")
+_PASSIVE = lazy_regex(r"\b(?:be|is|are|gets?)(?: \w+ly)? (?!planned|scheduled|expected|due|booked)\w+")
 _EVENT = (
     r"(?:release|launch|deployment|deploy|migration|outage|incident|rollout|roll-out|go-live|upgrade|kick-?off|cutover|"
     r"rewrite|refactoring|merger|acquisition|reorg|onboarding|demo|beta|wedding|graduation|surgery|accident|sprint|"
@@ -237,10 +238,10 @@ _NO_EVENT = (
 )
 # Only the day of an event is known.
 _PARTS_OF_DAY = "night|morning|afternoon|evening"
-_PART_OF_DAY = re.compile(rf"\b(?:{_PARTS_OF_DAY})\b")
+_PART_OF_DAY = lazy_regex(rf"\b(?:{_PARTS_OF_DAY})\b")
 _AMOUNT = re.sub(r"\?P<\w+>", "?:", AMOUNT)
 _WORD = r"[\w'+#/-](?:[\w'+#/-]|\.(?=\w))*"
-_ANCHOR = re.compile(
+_ANCHOR = lazy_regex(
     rf"\b(?P<beside>(?:(?P<whole>the (?:very )?(?:day|{_PARTS_OF_DAY}|week|month|year))|{_AMOUNT})"
     r"(?= (?:before|prior to|after|following|(?(whole)of|(?!))) ) )?"
     r"(?P<side>before|prior to|until|till|after|since|following|(?(beside)of|(?!))) (?:"
@@ -252,13 +253,13 @@ _ANCHOR = re.compile(
 )
 # "Look after" is not a time.
 _IDIOMS = ("look ", "looks ", "looking ", "looked ", "named ", "take ", "took ")
-_QUESTION = re.compile(r" (?:did|does|do|what|who|which|how|why) ")
+_QUESTION = lazy_regex(r" (?:did|does|do|what|who|which|how|why) ")
 _BEFORE, _AFTER = ("before", "prior to", "until", "till"), ("after", "since", "following")
 _DURING = ("during", "throughout")
 _DETERMINERS = "(?:the|our|my|your|his|her|their)"
-_DETERMINER = re.compile(rf"^{_DETERMINERS} ")
-_PREPOSITION = re.compile(r"(?: (?:of|in|on|from|at))+$")
-_RANGE = re.compile(r"\b(?:between|from|to|until|till|through|and|or)\b")
+_DETERMINER = lazy_regex(rf"^{_DETERMINERS} ")
+_PREPOSITION = lazy_regex(r"(?: (?:of|in|on|from|at))+$")
+_RANGE = lazy_regex(r"\b(?:between|from|to|until|till|through|and|or)\b")
 
 
 # What is between two things is a time only where they happen.
@@ -267,13 +268,13 @@ _HAPPENS = (
     r"exam|trip|move|party|holidays?|vacation|inspection|strike|storm|announcement|rollback|start|end|opening|closing)"
 )
 _ONE = rf"{_DETERMINERS} {_WORD}(?: (?!and\b|to\b|until\b|till\b){_WORD}){{0,4}}"
-_BETWEEN = re.compile(
+_BETWEEN = lazy_regex(
     rf"\b(?:between (?P<first>{_ONE}) and|from (?P<start>{_ONE}) (?:to|until|till)) (?P<second>{_ONE})"
 )
-_HAPPENING = re.compile(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
+_HAPPENING = lazy_regex(rf"\b{_HAPPENS}(?![\w-])(?! (?!(?:of|in|to|for|with|at|on|from)\b)\w)")
 # "Around the office" is not a time.
 _AROUND = rf"around(?= {_DETERMINERS} (?:{_WORD} ){{0,3}}?{_HAPPENING.pattern})"
-_MEANWHILE = re.compile(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
+_MEANWHILE = lazy_regex(rf"\b(?:{'|'.join(_DURING)}|{_AROUND}) (?P<event>{_DETERMINERS} {_WORD}(?: {_WORD}){{0,6}})")
 
 
 def _between_events(text: str) -> TimeWindow | None:

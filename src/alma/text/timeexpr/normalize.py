@@ -10,6 +10,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
+from alma.lazy import lazy_regex
 from alma.text.timeexpr.vocabulary import DAY_WORDS, END, MONTHS, NUMBERS, SEASONS, WEEKDAYS, expanded
 
 MAX_LENGTH = 2_000
@@ -20,7 +21,7 @@ Form = tuple[re.Pattern[str], Replacement]
 
 _UNITS = ("day", "week", "month", "quarter", "year", "weekend", "spring", "summer", "autumn", "winter")
 _COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_TOKEN = re.compile("[a-z]+")
+_TOKEN = lazy_regex("[a-z]+")
 
 
 def normalized(text: str, locale: str | None = None) -> str:

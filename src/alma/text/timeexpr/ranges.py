@@ -8,6 +8,7 @@ from datetime import timedelta
 from itertools import islice
 from typing import NamedTuple
 
+from alma.lazy import lazy_regex
 from alma.text.timeexpr.dates import date_at_start, may_speak_of_time, read_date, whole_date
 from alma.text.timeexpr.interpretation import shifted
 from alma.text.timeexpr.vocabulary import (
@@ -47,15 +48,15 @@ def read_time(text: str, at: QueryTime) -> Date | None:
 
 _A_MONTH = MONTH.replace("?P<month>", "?:")
 _STROKES = (
-    re.compile(rf"\b(?P<before>{_A_MONTH}|\d{{1,4}}(?:st|nd|rd|th)?) ?- ?(?={_A_MONTH}(?: |$|[?,.]))"),
-    re.compile(r"(?<![\w./-])(?P<before>(?:19|20)\d\d)-(?=(?:19|20)\d\d(?![\w./-]))"),
-    re.compile(rf"(?<![\w./-])(?P<before>\d\d?)-(?=\d\d?(?:st|nd|rd|th)?(?: of)? {_A_MONTH})"),
-    re.compile(rf"\b(?P<before>{_A_MONTH} \d\d?)-(?=\d\d?(?![\w/.-]))"),
-    re.compile(r"(?P<before>\d[-./]\d{1,4}) - (?=\d{1,4}[-./]\d)"),
-    re.compile(r"\b(?P<before>q[1-4]) ?- ?(?=q[1-4]\b)"),
+    lazy_regex(rf"\b(?P<before>{_A_MONTH}|\d{{1,4}}(?:st|nd|rd|th)?) ?- ?(?={_A_MONTH}(?: |$|[?,.]))"),
+    lazy_regex(r"(?<![\w./-])(?P<before>(?:19|20)\d\d)-(?=(?:19|20)\d\d(?![\w./-]))"),
+    lazy_regex(rf"(?<![\w./-])(?P<before>\d\d?)-(?=\d\d?(?:st|nd|rd|th)?(?: of)? {_A_MONTH})"),
+    lazy_regex(rf"\b(?P<before>{_A_MONTH} \d\d?)-(?=\d\d?(?![\w/.-]))"),
+    lazy_regex(r"(?P<before>\d[-./]\d{1,4}) - (?=\d{1,4}[-./]\d)"),
+    lazy_regex(r"\b(?P<before>q[1-4]) ?- ?(?=q[1-4]\b)"),
 )
 _LISTED = tuple(
-    re.compile(rf"\b(?P<before>{names})(?:,(?: and)? |/)(?=(?:{names})\b)")
+    lazy_regex(rf"\b(?P<before>{names})(?:,(?: and)? |/)(?=(?:{names})\b)")
     for names in ("|".join(MONTHS), "|".join(WEEKDAYS))
 )
 
@@ -124,11 +125,11 @@ def _whole(words: str, at: QueryTime, *, bare: bool = True) -> Placed | None:
 
 # ---------------------------------------------------------------------- from one date to another
 
-_TO = re.compile(r" (?P<word>to|until|till|through|thru|up to|and) (?:(?:in|on|the end of|including) )?")
-_DAY_ALONE = re.compile(rf"(?:on )?(?:the )?{DAY}(?:,? {YEAR})?(?![\w%]|[.:/-]\d)")
-_NOW = re.compile(r"(?:now|date|the present)\b")
-_PREPOSITION = re.compile(r"^(?:in|on|from|during|of|since|throughout|around|for) (?:the )?")
-_OPENING = re.compile(r"\b(?:(?P<between>between)|from) (?:in |on )?$")
+_TO = lazy_regex(r" (?P<word>to|until|till|through|thru|up to|and) (?:(?:in|on|the end of|including) )?")
+_DAY_ALONE = lazy_regex(rf"(?:on )?(?:the )?{DAY}(?:,? {YEAR})?(?![\w%]|[.:/-]\d)")
+_NOW = lazy_regex(r"(?:now|date|the present)\b")
+_PREPOSITION = lazy_regex(r"^(?:in|on|from|during|of|since|throughout|around|for) (?:the )?")
+_OPENING = lazy_regex(r"\b(?:(?P<between>between)|from) (?:in |on )?$")
 
 
 def _ranged(text: str, at: QueryTime) -> Date | None:
@@ -236,7 +237,7 @@ def _in_turn(first: Placed, one: Date, second: Placed, other: Date, at: QueryTim
 
 # ---------------------------------------------------------------------- one date and another
 
-_AND = re.compile(r" (?:and|or|&) (?:(?:in|on) )?")
+_AND = lazy_regex(r" (?:and|or|&) (?:(?:in|on) )?")
 
 
 def _listed(text: str, at: QueryTime) -> Date | None:
@@ -283,26 +284,26 @@ def _merged(spans: list[Span]) -> tuple[Span, ...]:
 
 # ---------------------------------------------------------------------- one side of a date
 
-_ONWARD = re.compile(r" (?:onwards?\b|(?P<on>on)(?=\W*$|[,;?!]| (?:what|who|which|how|why|did|do|was|is)\b))")
-_BESIDE = re.compile(
+_ONWARD = lazy_regex(r" (?:onwards?\b|(?P<on>on)(?=\W*$|[,;?!]| (?:what|who|which|how|why|did|do|was|is)\b))")
+_BESIDE = lazy_regex(
     rf"\b(?:the (?:very )?(?P<one_unit>day|week|month|year)|{AMOUNT}) "
     r"(?P<side>before|prior to|after|following|(?(one_unit)of|(?!))) "
     r"(?=(?P<rest>.{3,60}))"
 )
-_DAY_BESIDE = re.compile(
+_DAY_BESIDE = lazy_regex(
     rf"\b(?:the|on) (?P<day>weekend|{'|'.join(WEEKDAYS)}) (?P<side>before|prior to|after|following) "
     r"(?=(?P<rest>.{3,60}))"
 )
 # "Up to" is mostly used with numbers.
 _DATED = rf"(?:{'|'.join((*MONTHS, *WEEKDAYS))}|last|yesterday|today|q[1-4])\b"
-_BOUND = re.compile(
+_BOUND = lazy_regex(
     r"(?<!day )\b(?P<side>before|prior to|(?<!no )(?<!not )earlier than|"
     rf"up to(?= (?:the end|{_DATED}))|(?:up )?(?:until|till)|by|not? later than|not? earlier than|"
     r"after|(?<!no )(?<!not )later than|following|since|starting(?: in| on| from)?|beginning in) "
     r"(?P<end>(?:the )?(?:very )?end of )?(?=(?P<rest>.{3,60}))"
 )
 # "What was Ben up to" is not a bound.
-_BEING = re.compile(r"\b(?:am|is|are|was|were|been)(?: [\w'-]+){0,2} $")
+_BEING = lazy_regex(r"\b(?:am|is|are|was|were|been)(?: [\w'-]+){0,2} $")
 _BEFORE = ("before", "prior to", "earlier than", "up to", "until", "till", "up until", "up till")
 _BY, _AFTER = ("by", "no later than", "not later than"), ("after", "later than", "following")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from calendar import monthrange
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
+
+from alma.lazy import lazy_regex
 
 _ONES = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9}
 _TEENS = "ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
@@ -84,7 +85,7 @@ PATTERNS = {
 }
 """The named patterns that `english.toml` refers to."""
 
-_NAME = re.compile("<<([A-Z_]+)>>")
+_NAME = lazy_regex("<<([A-Z_]+)>>")
 
 
 def expanded(pattern: str, names: Mapping[str, str]) -> str:
@@ -122,8 +123,8 @@ PAST_VERB = (
     r"agreed|(?!planned|scheduled|expected|booked|invited|required|needed|supposed|hundred|embed)\w\w+[^\We]ed)"
 )
 # "Who booked it?" is about the past; "what is booked" need not be.
-_BACK = re.compile(rf"\b(?:{PAST_VERB}|ago|who \w+ed)\b")
-_AHEAD = re.compile(
+_BACK = lazy_regex(rf"\b(?:{PAST_VERB}|ago|who \w+ed)\b")
+_AHEAD = lazy_regex(
     r"\b(?:will|shall|won't|going to|\w+'ll|due|plan|plans|planned|planning|scheduled|expected|upcoming|coming up|"
     r"expires?|next|tomorrow|deadlines?|appointments?|booked)\b"
 )

@@ -8,11 +8,15 @@ import threading
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from alma.lazy import lazy_module
 from alma.vectors.mapped.table import Flags, Floats, Numbers, View
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _log = logging.getLogger("alma.vectors")
 

@@ -19,12 +19,27 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from alma.lazy import lazy_module
 from alma.paths import make_directory, open_private
-from alma.vectors.mapped.table import FACTS, FIXED, NAMED, Block, Flags, Kept, Table, empty
+from alma.vectors.mapped.table import (
+    BYTES_OF_FACTS,
+    BYTES_OF_NUMBER,
+    FACTS,
+    FIXED,
+    NAMED,
+    Block,
+    Flags,
+    Kept,
+    Table,
+    empty,
+)
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _log = logging.getLogger("alma.vectors")
 
@@ -132,8 +147,8 @@ class IndexFiles:
 
     def _write_rows(self, generation: str, row: int, blocks: Iterable[Block]) -> None:
         with (
-            _opened(self._path(generation, "vectors"), row * self._dims * FIXED.itemsize) as vectors,
-            _opened(self._path(generation, "facts"), row * FACTS.itemsize) as facts,
+            _opened(self._path(generation, "vectors"), row * self._dims * BYTES_OF_NUMBER) as vectors,
+            _opened(self._path(generation, "facts"), row * BYTES_OF_FACTS) as facts,
         ):
             for block in blocks:
                 vectors.write(np.ascontiguousarray(block.vectors).data)
@@ -187,8 +202,8 @@ class IndexFiles:
         if not re.fullmatch(r"[0-9a-f]{12}", head.generation) or min(head.rows, head.position, head.names_bytes) < 0:
             return "the header is invalid"
         sizes = {
-            "vectors": head.rows * self._dims * FIXED.itemsize,
-            "facts": head.rows * FACTS.itemsize,
+            "vectors": head.rows * self._dims * BYTES_OF_NUMBER,
+            "facts": head.rows * BYTES_OF_FACTS,
             "names": head.names_bytes,
         }
         short = [kind for kind, size in sizes.items() if self._path(head.generation, kind).stat().st_size < size]
@@ -198,8 +213,8 @@ class IndexFiles:
         names = tuple(self._names(head))
         if not head.rows:
             return Kept(head.generation, empty(self._dims), names, head.position)
-        vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * FIXED.itemsize)
-        facts = _map(self._path(head.generation, "facts"), head.rows * FACTS.itemsize)
+        vectors = _map(self._path(head.generation, "vectors"), head.rows * self._dims * BYTES_OF_NUMBER)
+        facts = _map(self._path(head.generation, "facts"), head.rows * BYTES_OF_FACTS)
         base = Block(np.frombuffer(vectors, FIXED).reshape(head.rows, self._dims), np.frombuffer(facts, FACTS))
         return Kept(head.generation, base, names, head.position, (vectors, facts))
 

@@ -9,11 +9,10 @@ from enum import Enum, auto
 from itertools import starmap
 from operator import itemgetter
 from pathlib import Path
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from alma.errors import ConfigurationError, StorageError
+from alma.lazy import lazy_module
 from alma.model.query import EVERYTHING, Predicate
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -25,6 +24,11 @@ from alma.vectors.mapped.files import IndexFiles
 from alma.vectors.mapped.state import Ranked, Ranking, Ready, Selection, State, Tuning, disagrees_with_store
 from alma.vectors.mapped.table import Floats, Table, units
 from alma.vectors.mapped.upkeep import Upkeep
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 _log = logging.getLogger("alma.vectors")
 
@@ -81,7 +85,16 @@ class MappedIndex:
         self._closed = False
         # The share of rows that fulfilled each predicate in its last search.
         self._shares: dict[Predicate, float] = {}
-        self._upkeep = self._opened(storage.embedding_dim)
+        self._opened_upkeep: Upkeep | None = None
+
+    @property
+    def _upkeep(self) -> Upkeep:
+        """The rows and their upkeep; the first search opens the files."""
+        if self._opened_upkeep is None:
+            with self._lock:
+                if self._opened_upkeep is None:
+                    self._opened_upkeep = self._opened(self._storage.embedding_dim)
+        return self._opened_upkeep
 
     @property
     def _model(self) -> str:
@@ -126,7 +139,8 @@ class MappedIndex:
             if self._closed:
                 return
             self._closed = True
-        self._upkeep.close()
+        if self._opened_upkeep is not None:
+            self._opened_upkeep.close()
 
     # ------------------------------------------------------------------ opening
 
@@ -138,7 +152,7 @@ class MappedIndex:
 
     def _reopen(self, dims: int) -> None:
         self._upkeep.abandon()
-        self._upkeep = self._opened(dims)
+        self._opened_upkeep = self._opened(dims)
 
     def _files(self, dims: int) -> IndexFiles | None:
         if self._folder is None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from alma.lazy import lazy_module
 from alma.model.record import RecordSpec
 from alma.model.scope import Scope
 from alma.storage.base import StoredVector, Transaction, VectorQuery
 from alma.vectors.mapped.codes import LEAST_LOOKED_AT, Coarse
 from alma.vectors.mapped.table import NAMED, Flags, Floats, Kept, Names, Numbers, Table, View, encoded, floats, units
 
-Column = NDArray[np.int32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy_module("numpy")
+
+Column: TypeAlias = "NDArray[np.int32]"
 Conditions = tuple[tuple[str, tuple[int, ...]], ...]
 
 _MOST_CACHED_BYTES = 32 << 20

@@ -5,30 +5,32 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
-
+from alma.lazy import lazy_module
 from alma.storage.base import StoredVector
 
-Floats = NDArray[np.float32]
-Fixed = NDArray[np.int16]
-Numbers = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Facts = NDArray[Any]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+else:
+    np = lazy_module("numpy")
 
-FACTS = np.dtype(
-    [
-        ("position", "<i8"),
-        ("kind", "<i4"),
-        ("user_id", "<i4"),
-        ("project_id", "<i4"),
-        ("session_id", "<i4"),
-        ("agent", "<i4"),
-        ("part", "<i4"),
-    ]
-)
+Floats: TypeAlias = "NDArray[np.float32]"
+Fixed: TypeAlias = "NDArray[np.int16]"
+Numbers: TypeAlias = "NDArray[np.int64]"
+Flags: TypeAlias = "NDArray[np.bool_]"
+Facts: TypeAlias = "NDArray[Any]"
+
+FACTS = [
+    ("position", "<i8"),
+    ("kind", "<i4"),
+    ("user_id", "<i4"),
+    ("project_id", "<i4"),
+    ("session_id", "<i4"),
+    ("agent", "<i4"),
+    ("part", "<i4"),
+]
 NAMED = ("kind", "user_id", "project_id", "session_id", "agent")
 _NONE = 0
 _UNKNOWN = -1
@@ -36,8 +38,9 @@ _UNKNOWN = -1
 
 # Components of unit vectors as 16-bit fixed-point numbers. A cosine is then off by about 1e-5, which is much less than
 # the distance of two texts; results have the exact cosines, from the store.
-_ONE = np.float32(32767)
-FIXED = np.dtype("<i2")
+_ONE = 32767.0
+FIXED = "<i2"
+BYTES_OF_NUMBER, BYTES_OF_FACTS = 2, 32
 
 
 class Block(NamedTuple):

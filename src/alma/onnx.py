@@ -1,4 +1,4 @@
-"""Load ONNX models and tokenizers for CPU inference; no network, no torch, no telemetry."""
+"""Load ONNX models for CPU inference; no network, no torch, no telemetry."""
 
 from __future__ import annotations
 
@@ -32,19 +32,6 @@ def load_session(model: Path, threads: int, error: type[ProviderError]) -> Any:
         raise error(f"{model} is not a model that onnxruntime can load: {first_line(exc)}") from exc
     trim_malloc()
     return session
-
-
-def load_tokenizer(file: Path, error: type[ProviderError]) -> Any:
-    """The tokenizer, without truncation and padding; raises `error` if the file cannot be loaded."""
-    tokenizers = import_package("tokenizers")
-    try:
-        tokenizer = tokenizers.Tokenizer.from_file(os.fspath(file))
-    except Exception as exc:
-        # The library raises plain Exception.
-        raise error(f"{file} is not a tokenizer file: {first_line(exc)}") from exc
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
 
 
 def sha256_of(file: Path) -> str:

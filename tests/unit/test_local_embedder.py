@@ -214,7 +214,7 @@ def test_a_tokenizer_without_letters_is_an_error(folder: Path) -> None:
     file = folder / "tokenizer.json"
     wordless = {**json.loads(file.read_text()), "model": {"type": "BPE", "vocab": {}, "merges": []}}
     file.write_text(json.dumps(wordless))
-    with pytest.raises(EmbeddingError, match="the tokenizer has no tokens for letters"):
+    with pytest.raises(EmbeddingError, match="is not a usable tokenizer file: it has no tokens for letters"):
         LocalEmbedder(folder=folder).encode("a")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from functools import cache
 from itertools import pairwise
@@ -14,14 +14,15 @@ from alma.embeddings.base import EmbeddingProvider, Passage, chosen, even_groups
 from alma.errors import ConfigurationError, EmbeddingError
 from alma.lazy import lazy_regex
 from alma.model.vector import Vector
-from alma.onnx import first_line, import_package, load_session, load_tokenizer, sha256_of
+from alma.onnx import first_line, import_package, load_session, sha256_of
 from alma.paths import expand_home
 from alma.process import LazyValue, PerProcess, ShortestJobFirst, spare_cpus
 from alma.text.tokens import is_foreign
+from alma.text.wordpiece import Word
+from alma.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
-    from tokenizers import Encoding
 
 DEFAULT_MODEL = "all-MiniLM-L6-v2"
 # The SHA-256 of the model files; other files would make vectors that differ from the stored ones.
@@ -129,8 +130,8 @@ class _Runtime:
         self._session = load_session(model, threads, EmbeddingError)
         self._inputs = _checked_inputs(self._session, model)
         self._output = self._session.get_outputs()[0]
-        self._tokenizer = load_tokenizer(tokenizer, EmbeddingError)
-        self._before, self._after = self._special_tokens()
+        self._tokenizer = load_tokenizer(tokenizer, EmbeddingError, special=True)
+        self._before, self._after = self._tokenizer.alone.before, self._tokenizer.alone.after
         self._longest = window - len(self._before) - len(self._after)
         self._turns = ShortestJobFirst(spare_cpus())
 
@@ -138,27 +139,17 @@ class _Runtime:
     def dimension(self) -> int:
         size = self._output.shape[-1]
         # If the exported model does not declare its dimension, encode one text to find out.
-        return size if isinstance(size, int) else len(self.vectors([self._tokenizer.encode("a").ids])[0])
-
-    def _special_tokens(self) -> tuple[Tokens, Tokens]:
-        """The special tokens before and after each text."""
-        sample = self._tokenizer.encode("a")
-        content = [i for i, special in enumerate(sample.special_tokens_mask) if not special]
-        if not content:
-            raise EmbeddingError(
-                "the tokenizer has no tokens for letters; its file is damaged or not of a text encoder"
-            )
-        return sample.ids[: content[0]], sample.ids[content[-1] + 1 :]
+        return size if isinstance(size, int) else len(self.vectors([self._tokenizer.ids("a")])[0])
 
     def passages(self, text: str) -> list[Tokens]:
         """The tokens of the text in as few parts of about equal length as fit the window, split at words; too many
         parts are thinned out.
         """
-        encoding = self._tokenizer.encode(thinned(text), add_special_tokens=False)
-        ids = encoding.ids
+        text = thinned(text)
+        ids = self._tokenizer.ids(text)
         if len(ids) <= self._longest:
             return [ids]
-        starts = [*_unit_starts(encoding, self._longest), len(ids)]
+        starts = [*_unit_starts(self._tokenizer.words(text), self._longest), len(ids)]
         sizes = [after - start for start, after in pairwise(starts)]
         groups = chosen(even_groups(sizes, self._longest))
         return [ids[starts[units.start] : starts[units.stop]] for units in groups]
@@ -256,28 +247,28 @@ def _checked_inputs(session: Any, model: Path) -> list[str]:
     return names
 
 
-def _unit_starts(encoding: Encoding, most: int) -> Iterator[int]:
-    """Where the text may be split: before a word, or inside a word that exceeds the window."""
-    spaces = _spaced_starts(encoding)
-    for start, end in zip(spaces, [*spaces[1:], len(encoding.ids)], strict=True):
-        yield start
-        if end - start > most:
-            yield from _finer_starts(encoding, start, end, most)
+def _unit_starts(words: Iterable[Word], most: int) -> Iterator[int]:
+    """The tokens before which the text may be split: after a space or, in a unit that exceeds the window, before any of
+    its words and inside longer words.
+    """
+    start = 0
+    for unit in _units(words):
+        sizes = [len(word.ids) for word in unit]
+        for size in sizes if sum(sizes) > most else [sum(sizes)]:
+            yield from range(start, start + size, most)
+            start += size
 
 
-def _spaced_starts(encoding: Encoding) -> list[int]:
-    """The tokens after white space."""
-    words, offsets = encoding.word_ids, encoding.offsets
-    return [i for i in range(len(words)) if i == 0 or (words[i] != words[i - 1] and offsets[i][0] > offsets[i - 1][1])]
-
-
-def _finer_starts(encoding: Encoding, start: int, end: int, most: int) -> Iterator[int]:
-    """Split points in text without spaces: the tokenizer's words, or any token of a word that is too long."""
-    words, last = encoding.word_ids, start
-    for i in range(start + 1, end):
-        if words[i] != words[i - 1] or i - last >= most:
-            last = i
-            yield i
+def _units(words: Iterable[Word]) -> Iterator[list[Word]]:
+    """The words without space between them."""
+    unit: list[Word] = []
+    for word in words:
+        if unit and word.start > unit[-1].end:
+            yield unit
+            unit = []
+        unit.append(word)
+    if unit:
+        yield unit
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:

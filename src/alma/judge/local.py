@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from alma.errors import ConfigurationError, ProviderError
 from alma.judge.base import LABELS, AnswerCache, Judgement, Probabilities, StrictJudge, compared, swapped
-from alma.onnx import first_line, load_session, load_tokenizer, sha256_of
+from alma.onnx import first_line, load_session, sha256_of
 from alma.paths import expand_home
 from alma.process import LazyValue, PerProcess, ShortestJobFirst, spare_cpus
 from alma.text.tokens import terms
+from alma.tokenizer import load_tokenizer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,20 +147,6 @@ class _Read:
     states: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Frame:
-    """The special tokens of a sequence and the types of all of its tokens, for one text or for two."""
-
-    before: list[int]
-    between: list[int]
-    after: list[int]
-    types: tuple[int, int, int, int, int]
-
-    @property
-    def size(self) -> int:
-        return len(self.before) + len(self.between) + len(self.after)
-
-
 _Sequence = tuple[list[int], list[int]]
 """Token ids and token types."""
 
@@ -170,15 +157,10 @@ class Network:
     def __init__(self, folder: Path, card: Card) -> None:
         model, tokenizer = (_verified(folder / name, card) for name in (MODEL_FILE, TOKENIZER_FILE))
         self._card = card
-        self._tokenizer = load_tokenizer(tokenizer, ProviderError)
         # A text that spells "[SEP]" must not end the text.
-        self._tokenizer.encode_special_tokens = True
+        self._tokenizer = load_tokenizer(tokenizer, ProviderError, special=False)
         self._session = load_session(model, 1, ProviderError)
         self._inputs = [each.name for each in self._session.get_inputs()]
-        unknown = getattr(self._tokenizer.model, "unk_token", None)
-        self._unknown_id = None if unknown is None else self._tokenizer.token_to_id(unknown)
-        self._pair = _frame(self._tokenizer.encode("a", "a"))
-        self._alone = _frame(self._tokenizer.encode("a"))
         self._turns = ShortestJobFirst(spare_cpus())
 
     def relations(self, pairs: Sequence[tuple[str, str]]) -> list[Probabilities]:
@@ -206,20 +188,20 @@ class Network:
 
     def _read(self, text: str) -> _Read:
         beginning = _encodable(text[:_LONGEST_READ])
-        encoding = self._tokenizer.encode(beginning, add_special_tokens=False)
-        unknown = [at for at, token in zip(encoding.offsets, encoding.ids, strict=True) if token == self._unknown_id]
-        pieces = Counter(beginning[start:end] for start, end in unknown)
-        return _Read(encoding.ids, pieces, whole=len(text) <= _LONGEST_READ, states=_states_something(beginning))
+        ids, unknown = self._tokenizer.ids(beginning), self._tokenizer.unknown
+        words = self._tokenizer.words(beginning) if unknown in ids else ()
+        pieces = Counter(beginning[word.start : word.end] for word in words if unknown in word.ids)
+        return _Read(ids, pieces, whole=len(text) <= _LONGEST_READ, states=_states_something(beginning))
 
     def _joined(self, a: _Read, b: _Read) -> _Sequence:
         """Two texts as one sequence; the longer text is truncated first."""
-        frame, (first, second) = self._pair, self._kept(a, b)
+        frame, (first, second) = self._tokenizer.pair, self._kept(a, b)
         parts = frame.before, a.ids[:first], frame.between, b.ids[:second], frame.after
         return _assembled(parts, frame.types)
 
     def _kept(self, a: _Read, b: _Read) -> tuple[int, int]:
         """How many tokens of each text the model reads."""
-        room = self._card.max_tokens - self._pair.size
+        room = self._card.max_tokens - self._tokenizer.pair.size
         first, second = len(a.ids), len(b.ids)
         return min(first, max(room - second, room // 2)), min(second, max(room - first, room // 2))
 
@@ -243,7 +225,8 @@ class Network:
         half = _LONGEST_READ // 2
         ends = text if len(text) <= _LONGEST_READ else f"{text[:half]} {text[-half:]}"
         ids = self._read(ends).ids
-        frame, size = self._alone, self._card.max_tokens - self._alone.size
+        frame = self._tokenizer.alone
+        size = self._card.max_tokens - frame.size
         last = max(0, len(ids) - size)
         count = min(_MOST_WINDOWS, 1 + -(-last // (size * 3 // 4)))
         starts = [last * i // max(1, count - 1) for i in range(count)]
@@ -294,24 +277,6 @@ def _verified(file: Path, card: Card) -> Path:
     return file
 
 
-def _frame(sample: Any) -> _Frame:
-    """The special tokens that the tokenizer adds to a text or a pair."""
-    owner = sample.sequence_ids
-    content = [i for i, each in enumerate(owner) if each is not None]
-    seconds = [i for i in content if owner[i] == 1]
-    if not content:
-        raise ProviderError("the tokenizer has no tokens for letters; its file is damaged or not of a text encoder")
-    end = max(i for i in content if owner[i] == 0) + 1
-    start, stop = (seconds[0], seconds[-1] + 1) if seconds else (end, end)
-    ids, types = sample.ids, sample.type_ids
-    of_between = types[end] if end < start else 0
-    of_second = types[start] if seconds else 0
-    of_after = types[stop] if stop < len(ids) else 0
-    return _Frame(
-        ids[: content[0]], ids[end:start], ids[stop:], (types[0], types[content[0]], of_between, of_second, of_after)
-    )
-
-
 def _assembled(parts: Sequence[list[int]], types: Sequence[int]) -> _Sequence:
     ids = [token for part in parts for token in part]
     return ids, [kind for part, kind in zip(parts, types, strict=True) for _ in part]
@@ -326,7 +291,7 @@ def _states_something(text: str) -> bool:
 
 
 def _encodable(text: str) -> str:
-    """The text without lone surrogates, which tokenizers reject."""
+    """The text with a question mark for each lone surrogate."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

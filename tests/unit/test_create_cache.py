@@ -24,7 +24,7 @@ def test_each_cache_has_a_name() -> None:
     ("name", "options", "said"),
     [
         ("memcached", {}, "unknown cache 'memcached': choose memory, redis, null"),
-        ("memory", {"size": 3}, "unknown option 'size' of the memory cache: leave it out, or choose max_entries"),
+        ("memory", {"prefix": "x"}, "unknown option 'prefix' of the memory cache: leave it out, or choose max_entries"),
         ("null", {"max_entries": 3}, "unknown option 'max_entries' of the null cache: leave it out$"),
         ("memory", {"max_entries": 0}, "max_cache_entries must be"),
         ("redis", {"url": "http://host"}, "url must be like redis://"),

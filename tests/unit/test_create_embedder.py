@@ -34,7 +34,7 @@ def test_what_is_encoded_is_remembered_unless_told_otherwise() -> None:
     ("name", "options", "said"),
     [
         ("word2vec", {}, "unknown embedding provider 'word2vec': choose local, openai, azure, mock"),
-        ("mock", {"size": 3}, "unknown option 'size' of mock embeddings: leave it out, or choose dimension$"),
+        ("mock", {"model": "m"}, "unknown option 'model' of mock embeddings: leave it out, or choose dimension$"),
         (
             "local",
             {"dimensions": 12},

@@ -114,10 +114,10 @@ def test_a_graph_masks_keys_by_default(tmp_path: Path) -> None:
 def test_what_is_missing_or_wrong_is_named() -> None:
     with pytest.raises(ConfigurationError, match="path="):
         create_graph_store("sqlite")
-    with pytest.raises(ConfigurationError, match="colour"):
-        create_graph_store("memory", colour="red")
-    with pytest.raises(ConfigurationError, match="colour"):
-        create_graph_store("sqlite", path="alma.db", colour="red")
+    with pytest.raises(ConfigurationError, match="user"):
+        create_graph_store("memory", user="ana")
+    with pytest.raises(ConfigurationError, match="uri"):
+        create_graph_store("sqlite", path="alma.db", uri="bolt://host")
     with pytest.raises(ConfigurationError, match="uri"):
         create_graph_store("neo4j")
     with pytest.raises(ConfigurationError, match="neo4j\\+s://host"):
@@ -190,8 +190,8 @@ def test_a_graph_that_is_opened_by_hand_masks_secrets_as_well(tmp_path: Path) ->
     [
         ("memory", {"path": "x"}, "unknown option 'path' of the graph store 'memory': leave it out$"),
         ("storage", {}, "the graph store 'storage' cannot be made without storage: give storage=…"),
-        ("sqlite", {"path": "x.db", "sise": 3}, "unknown option 'sise' of the graph store 'sqlite'"),
-        ("file", {"path": "folder", "sise": 3}, "unknown option 'sise' of the graph store 'file'"),
+        ("sqlite", {"path": "x.db", "port": 3}, "unknown option 'port' of the graph store 'sqlite'"),
+        ("file", {"path": "folder", "port": 3}, "unknown option 'port' of the graph store 'file'"),
     ],
 )
 def test_a_wrong_option_is_one_sentence(

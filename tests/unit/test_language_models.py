@@ -202,7 +202,7 @@ def test_a_conversation_without_a_user_is_refused(make: Make, server: LanguageSe
 
 @pytest.mark.parametrize("provider", ["openai", "azure", "anthropic"])
 def test_a_wrong_key_is_an_error_that_does_not_show_it(server: LanguageServer, provider: str) -> None:
-    place = {"openai": {"base_url": f"{server.url}/v1"}, "anthropic": {"base_url": server.url}}
+    place: dict[str, Any] = {"openai": {"base_url": f"{server.url}/v1"}, "anthropic": {"base_url": server.url}}
     azure = {"endpoint": server.url, "deployment": "small"}
     model = create_language_model(provider, api_key="sk-wrong-key", **place.get(provider, azure))
     with model, pytest.raises(LanguageModelError, match="check the API key") as caught:
@@ -273,7 +273,7 @@ def test_an_exhausted_quota_does_not_pass(server: LanguageServer) -> None:
         ("groq", {}, "Groq needs an API key: set GROQ_API_KEY"),
         ("ollama", {"model": " "}, "name of a model"),
         ("ollama", {}, "model"),
-        ("openai", {"api_key": "k", "colour": "red"}, "colour"),
+        ("openai", {"api_key": "k", "host": "here"}, "unknown option 'host'"),
         ("openai", {"api_key": "k", "attempts": 0}, "attempts"),
         ("palm", {}, "openai, azure, anthropic, groq, ollama"),
     ],
@@ -307,7 +307,7 @@ def test_a_missing_client_names_the_extra(
     provider: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    options = {"azure": {"endpoint": "https://x", "deployment": "d", "api_key": "k"}, "ollama": {"model": "m"}}
+    options: dict[str, Any] = {"azure": {"endpoint": "https://x", "deployment": "d", "api_key": "k"}, "ollama": {"model": "m"}}
     with pytest.raises(MissingDependencyError, match=rf"alma-agent-memory\[{extra}\]"):
         create_language_model(provider, **options.get(provider, {"api_key": "k"}))
 

@@ -1,4 +1,4 @@
-"""Create embedders, caches, language models, judges and graph stores from a provider name and constructor options."""
+"""Create embedders, caches, language models, judges and graph stores from a name and options."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from alma.bootstrap.stores import open_storage
 from alma.errors import ConfigurationError, shown
+from alma.graph.base import masked
 from alma.lazy import lazy_regex
 from alma.model.secret import Secret
 
@@ -21,11 +22,12 @@ if TYPE_CHECKING:
     from alma.cache.base import CacheBackend
     from alma.config.settings import Settings
     from alma.embeddings.base import EmbeddingProvider
-    from alma.graph.base import GraphStore
+    from alma.graph.base import GraphStore, Redact
     from alma.judge.base import Judge
     from alma.llm.base import LanguageModel
+    from alma.model.governance import Attribution
     from alma.redaction.redactor import Redactor
-    from alma.storage.base import StorageBackend
+    from alma.storage.base import RecordStore, StorageBackend
 
 
 T = TypeVar("T")
@@ -74,13 +76,36 @@ def create_embedder(
     provider: str,
     cache_size: int | None = None,
     shared: Callable[[EmbeddingProvider], EmbeddingProvider] | None = None,
-    **options: Any,
+    *,
+    model: str | None = None,
+    dimensions: int | None = None,
+    api_key: str | Secret | None = None,
+    base_url: str | None = None,
+    endpoint: str | None = None,
+    deployment: str | None = None,
+    api_version: str | None = None,
+    timeout_seconds: float | None = None,
+    attempts: int | None = None,
+    backoff_seconds: float | None = None,
+    batch_size: int | None = None,
+    model_name: str | None = None,
+    folder: str | os.PathLike[str] | None = None,
+    threads: int | None = None,
+    window: int | None = None,
+    dimension: int | None = None,
 ) -> EmbeddingProvider:
-    """The embedding provider with this name: local, openai, azure or mock; `options` are its constructor's.
+    """The embedding provider with this name; what is not given has the provider's default.
+
+    * `local`: `model_name`, `folder`, `threads`, `window`.
+    * `openai`: `model`, `dimensions`, `api_key`, `base_url`, `timeout_seconds`, `attempts`, `backoff_seconds`,
+      `batch_size`.
+    * `azure`: the same with `endpoint`, `deployment` and `api_version` instead of `base_url`.
+    * `mock`: `dimension`.
 
     API keys and the Azure endpoint default to environment variables. An LRU cache keeps the vectors of the last
     10,000 texts unless `cache_size` says otherwise; 0 turns it off. `shared` adds a cache of several processes to it.
     """
+    options = _given(locals())
     embedder: EmbeddingProvider = _create(_EMBEDDERS, provider, "embedding provider", f"{provider} embeddings", options)
     if shared is not None:
         embedder = shared(embedder)
@@ -91,20 +116,54 @@ def create_embedder(
     return CachedEmbedder(embedder, DEFAULT_CACHE_SIZE if cache_size is None else cache_size)
 
 
-def create_cache(backend: str = "memory", **options: Any) -> CacheBackend:
-    """The cache of retrieval results with this name: memory, redis or null; `options` are its constructor's."""
-    cache: CacheBackend = _create(_CACHES, backend, "cache", f"the {backend} cache", options)
+def create_cache(
+    backend: str = "memory",
+    *,
+    max_entries: int | None = None,
+    url: str | Secret | None = None,
+    prefix: str | None = None,
+    ttl_seconds: Mapping[str, float] | None = None,
+    timeout_seconds: float | None = None,
+    retry_after_seconds: float | None = None,
+    clock: Callable[[], float] | None = None,
+    mask: Callable[[str], str] | None = None,
+) -> CacheBackend:
+    """The cache of retrieval results with this name; what is not given has its default.
+
+    * `memory`: `max_entries`, `clock`.
+    * `redis`: `url`, `prefix`, `ttl_seconds`, `timeout_seconds`, `retry_after_seconds`, `clock`, `mask`.
+    * `null`: keeps nothing.
+    """
+    cache: CacheBackend = _create(_CACHES, backend, "cache", f"the {backend} cache", _given(locals()))
     return cache
 
 
-def create_language_model(provider: str, **options: Any) -> LanguageModel:
-    """The language model of this provider: openai, azure, anthropic, groq or ollama; `options` are its constructor's.
+def create_language_model(
+    provider: str,
+    *,
+    model: str | None = None,
+    api_key: str | Secret | None = None,
+    base_url: str | None = None,
+    endpoint: str | None = None,
+    deployment: str | None = None,
+    api_version: str | None = None,
+    host: str | None = None,
+    timeout_seconds: float | None = None,
+    attempts: int | None = None,
+    backoff_seconds: float | None = None,
+) -> LanguageModel:
+    """The language model of this provider; what is not given has the provider's default.
 
-    API keys and the Azure endpoint default to environment variables.
+    * `openai`, `anthropic`, `groq`: `model`, `api_key`, `base_url`.
+    * `azure`: `deployment`, `endpoint`, `api_key`, `api_version`.
+    * `ollama`: `model`, `host`.
+
+    All take `timeout_seconds`, `attempts` and `backoff_seconds`. API keys and the Azure endpoint default to environment
+    variables.
     """
-    what = "language model provider"
-    model: LanguageModel = _create(_LANGUAGE_MODELS, _folded(provider), what, f"the {what} {provider!r}", options)
-    return model
+    what, options = "language model provider", _given(locals())
+    made: LanguageModel = _create(_LANGUAGE_MODELS, _folded(provider), what, f"the {what} {provider!r}", options)
+    return made
 
 
 def local_model() -> tuple[str, int]:
@@ -139,6 +198,14 @@ def judge_of(settings: Settings, llm: LanguageModel | None, redactor: Redactor |
             raise ConfigurationError("judge is llm, but llm.provider is missing; add it, or choose local or strict")
 
 
+def _given(arguments: Options) -> dict[str, Any]:
+    """The options among the arguments of a function that have a value."""
+    return {name: value for name, value in arguments.items() if value is not None and name not in _NO_OPTIONS}
+
+
+_NO_OPTIONS = ("provider", "backend", "cache_size", "shared", "redact")
+
+
 def _create(providers: Mapping[str, _Provider], name: str, kind: str, what: str, options: Options) -> Any:
     return _known(providers, name, kind).create(what, options)
 
@@ -156,18 +223,51 @@ def _folded(name: str) -> str:
 # ---------------------------------------------------------------------- graph stores
 
 
-def create_graph_store(backend: str = "memory", **options: Any) -> GraphStore:
-    """The graph store with this name: memory, neo4j, or one inside a store of memories.
+def create_graph_store(
+    backend: str = "memory",
+    *,
+    project_id: str | None = None,
+    redact: Redact | None = masked,
+    by: Attribution | None = None,
+    storage: RecordStore | None = None,
+    close_storage: bool | None = None,
+    uri: str | None = None,
+    username: str | None = None,
+    password: str | Secret | None = None,
+    database: str | None = None,
+    timeout_seconds: float | None = None,
+    path: str | os.PathLike[str] | None = None,
+    db_path: str | os.PathLike[str] | None = None,
+    storage_dir: str | os.PathLike[str] | None = None,
+    dsn: str | None = None,
+    url: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
+    user: str | None = None,
+    ssl_mode: str | None = None,
+    schema: str | None = None,
+    pool_size: int | None = None,
+    read_url: str | None = None,
+    vector_index_above: int | None = None,
+    durability: str | None = None,
+    embedding_model: str | None = None,
+    embedding_dim: int | None = None,
+) -> GraphStore:
+    """The graph store with this name; what is not given has its default.
 
     * `memory`: in this process, for as long as it lives.
-    * `neo4j`: `uri`, `username`, `password`, and `database` if it is not the default one.
+    * `neo4j`: `uri`, `username`, `password`, `timeout_seconds`, and `database` if it is not the default one.
     * `storage`: in an open store (`storage=alma.storage`).
-    * `sqlite` (`path`), `postgres` (`dsn`, or `host`, `database` …), `file` (`path`): in a store that is opened and
-      closed with the graph.
+    * `sqlite` and `file` (`path`, or `db_path` and `storage_dir`), `postgres` (`dsn` or `url`, or `host`, `port`,
+      `database`, `user`, `password`, `ssl_mode`): in a store that is opened and closed with the graph; the other
+      options are those of `open_storage`.
 
     All but `memory` take `project_id`, the project whose graph is read and written, and `redact`, which removes secrets
-    from every text before it is stored (the redactor of ingest by default).
+    from every text before it is stored (by default the redactor of ingest, with None nothing).
     """
+    options = _given(locals())
+    if redact is not masked:
+        options["redact"] = redact
     create = _known(_GRAPHS, _folded(backend), "graph store")
     return create(f"the graph store {backend!r}", options)
 

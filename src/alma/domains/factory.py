@@ -12,6 +12,7 @@ from types import MethodType
 from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 from alma.bootstrap import create_embedder, open_storage, store_of_file
+from alma.cache.base import CacheBackend
 from alma.config import DEFAULT_CONFIG, DEFAULT_STORE
 from alma.core import ALMA
 from alma.domains.schema import DomainSchema, prebuilt_schemas
@@ -24,7 +25,9 @@ from alma.model.query import Compare
 from alma.model.scope import MemoryScope, Scope
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_json
 from alma.retrieval.engine import RetrievalEngine
+from alma.retrieval.scoring import ScoringWeights
 from alma.storage.base import StorageBackend, checked_storage
+from alma.vectors.base import VectorIndex
 
 _log = logging.getLogger("alma.domains")
 
@@ -113,23 +116,43 @@ class DomainMemoryFactory:
         agents: Iterable[str] | None = None,
         *,
         redactor: Redactor | None = DEFAULT_REDACTOR,
-        **engine_options: Any,
+        cache_ttl_seconds: float | None = None,
+        enable_cache: bool | None = None,
+        max_cache_entries: int | None = None,
+        scoring_weights: ScoringWeights | None = None,
+        memory_weights: ScoringWeights | None = None,
+        recency_half_life_days: float | None = None,
+        min_score_threshold: float | None = None,
+        vector_index: VectorIndex | None = None,
+        cache: CacheBackend | None = None,
     ) -> ALMA:
         """Create a memory for a domain, in which agents learn what its schema allows.
 
         `storage` is a store, a path or a URL and defaults to the store of the factory, else to the one that
         `.alma/config.yaml` configures, else to the SQLite file `.alma/alma.db` with the local model. All agents have
-        the scope of the schema; with `agents`, only those may learn. `engine_options` are passed to `RetrievalEngine`,
-        and `redactor` to the memory.
+        the scope of the schema; with `agents`, only those may learn. `redactor` is the memory's, and all after it are
+        arguments of `RetrievalEngine`.
         """
+        given: dict[str, Any] = {
+            "cache_ttl_seconds": cache_ttl_seconds,
+            "enable_cache": enable_cache,
+            "max_cache_entries": max_cache_entries,
+            "scoring_weights": scoring_weights,
+            "memory_weights": memory_weights,
+            "recency_half_life_days": recency_half_life_days,
+            "min_score_threshold": min_score_threshold,
+            "vector_index": vector_index,
+            "cache": cache,
+        }
         storage = self._storage if storage is None else storage
         chosen = self._schema(schema)
         names = (f"{chosen.name}_agent",) if agents is None else _agent_names(agents)
         scopes = {name: chosen.scope_of(name) for name in names}
-        given = create_embedder(embedding_provider) if isinstance(embedding_provider, str) else embedding_provider
-        store, embedder = _opened(storage, given)
+        provider = create_embedder(embedding_provider) if isinstance(embedding_provider, str) else embedding_provider
+        store, embedder = _opened(storage, provider)
         try:
-            engine = RetrievalEngine(store, embedder, **engine_options)
+            options = {name: value for name, value in given.items() if value is not None}
+            engine = RetrievalEngine(store, embedder, **options)
             learning = LearningProtocol(store, embedder, engine.index, scopes)
             if agents is None:
                 learning.validator = _DomainScopes(chosen, scopes)

@@ -330,7 +330,7 @@ def create_extractor(
 
     What they propose is taken if the `judge`, by default that of this process, finds that the conversation says it.
     """
-    named = {
+    named: dict[str, Any] = {
         "model": model,
         "api_key": api_key,
         "base_url": base_url,

@@ -3802,13 +3802,13 @@ export interface Operations {
   list_memories: { input: ListMemories; output: MemoryPage };
   search_memories: { input: SearchMemories; output: Hits };
   bulk_delete: { input: BulkDelete; output: BulkDeleted };
+  summarize: { input: Summarize; output: Summarized };
+  get_context: { input: GetContext; output: Context };
   memory_relations: { input: OfFact; output: RelationsTold };
   distinguish_memories: { input: Distinguish; output: Distinguished };
   compare_memories: { input: CompareFacts; output: FactsCompared };
   correct: { input: alma__operations__corrections__Correct; output: Corrected };
   forget_one: { input: ForgetOne; output: OneForgotten };
-  summarize: { input: Summarize; output: Summarized };
-  get_context: { input: GetContext; output: Context };
   promote_memories: { input: Promote; output: PromotionsMade };
   demote_memory: { input: RestoreMemory; output: MemoryKept };
   mark_helpful: { input: Judge; output: Judged };
@@ -3974,6 +3974,10 @@ export interface OperationMethods {
   searchMemories(input: Operations["search_memories"]['input'], options?: CallOptions): Promise<Operations["search_memories"]['output']>;
   /** Delete all memories that match a filter or are older than this. */
   bulkDelete(input?: Operations["bulk_delete"]['input'], options?: CallOptions): Promise<Operations["bulk_delete"]['output']>;
+  /** Summarize a session or a time range with sentences of the memories themselves. */
+  summarize(input?: Operations["summarize"]['input'], options?: CallOptions): Promise<Operations["summarize"]['output']>;
+  /** Collect the memories that matter for an activity, a set of files and a branch, within a token budget. */
+  getContext(input?: Operations["get_context"]['input'], options?: CallOptions): Promise<Operations["get_context"]['output']>;
   /** Show what supersedes, contradicts or repeats a memory, fact or preference, with probability, judge and dates. */
   memoryRelations(input: Operations["memory_relations"]['input'], options?: CallOptions): Promise<Operations["memory_relations"]['output']>;
   /** State that two facts differ, and that neither supersedes or contradicts the other. */
@@ -3984,10 +3988,6 @@ export interface OperationMethods {
   correct(input: Operations["correct"]['input'], options?: CallOptions): Promise<Operations["correct"]['output']>;
   /** Forget one memory, fact, preference or lesson by its id; it can be restored until it is purged. */
   forgetOne(input: Operations["forget_one"]['input'], options?: CallOptions): Promise<Operations["forget_one"]['output']>;
-  /** Summarize a session or a time range with sentences of the memories themselves. */
-  summarize(input?: Operations["summarize"]['input'], options?: CallOptions): Promise<Operations["summarize"]['output']>;
-  /** Collect the memories that matter for an activity, a set of files and a branch, within a token budget. */
-  getContext(input?: Operations["get_context"]['input'], options?: CallOptions): Promise<Operations["get_context"]['output']>;
   /** Promote useful memories from a session to the project, or from a project to all projects. */
   promoteMemories(input?: Operations["promote_memories"]['input'], options?: CallOptions): Promise<Operations["promote_memories"]['output']>;
   /** Undo the last promotion of a memory. */
@@ -4238,13 +4238,13 @@ export const WRITES: { readonly [name in keyof Operations]: boolean } = {
   list_memories: false,
   search_memories: false,
   bulk_delete: true,
+  summarize: false,
+  get_context: false,
   memory_relations: false,
   distinguish_memories: true,
   compare_memories: true,
   correct: true,
   forget_one: true,
-  summarize: false,
-  get_context: false,
   promote_memories: true,
   demote_memory: true,
   mark_helpful: true,

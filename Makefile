@@ -11,7 +11,7 @@ FAST    = $(addprefix tests/,contracts extraction operations readme/test_public_
 WORKERS ?= $(shell echo $$(($$(nproc 2>/dev/null || echo 2) + 1)))
 PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
-.PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency docs lock clean
+.PHONY: help run demo screenshots example test check test-fast lint types contracts tests test-integrations test-neo4j chaos coverage api walks vendor bench bench-latency docs lock audit clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +128,11 @@ vendor: $(VENV)/.installed-dev ## fetch the libraries of the dashboard from npm 
 lock: $(VENV)/bin/python ## pin the dependencies anew after pyproject.toml changed (LOCK=--upgrade takes the newest versions)
 	$(INSTALL) uv==0.13.8
 	$(BIN)/python requirements/lock.py $(LOCK)
+
+audit: $(VENV)/bin/python ## look up the pinned packages in PyPI's list of known vulnerabilities (needs pypi.org)
+	$(INSTALL) pip-audit==2.10.1
+	@for file in $(sort $(wildcard requirements/*.txt)); do \
+		echo "$$file"; $(BIN)/pip-audit --disable-pip --require-hashes --strict --progress-spinner off -r $$file || exit 1; done
 
 clean: ## delete what was installed, built and cached
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage* build dist

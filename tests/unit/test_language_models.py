@@ -307,7 +307,8 @@ def test_a_missing_client_names_the_extra(
     provider: str, package: str, extra: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, package, None)
-    options: dict[str, Any] = {"azure": {"endpoint": "https://x", "deployment": "d", "api_key": "k"}, "ollama": {"model": "m"}}
+    azure: dict[str, Any] = {"endpoint": "https://x", "deployment": "d", "api_key": "k"}
+    options = {"azure": azure, "ollama": {"model": "m"}}
     with pytest.raises(MissingDependencyError, match=rf"alma-agent-memory\[{extra}\]"):
         create_language_model(provider, **options.get(provider, {"api_key": "k"}))
 

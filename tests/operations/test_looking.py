@@ -69,6 +69,12 @@ def test_pages_have_every_memory_once_in_the_order_of_time(month: ALMA) -> None:
         )
 
 
+def test_a_dry_run_of_forgetting_shows_what_it_would_forget(month: ALMA) -> None:
+    items = do(month, "forget", older_than_days=20, dry_run=True)["items"]
+    assert any("login form" in each["text"] for each in items[:100])
+    assert all(each["rule"] for each in items)
+
+
 def test_a_filter_that_matches_few_is_searched_piece_by_piece(memory: ALMA) -> None:
     start = now() - timedelta(days=4)
     times = [start + timedelta(minutes=number) for number in range(4_000)]

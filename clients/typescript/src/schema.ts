@@ -974,7 +974,7 @@ export interface Forgotten {
   /** The number of memories archived, or that would be with dry_run. */
   forgotten: number;
   dry_run?: boolean;
-  items?: Array<Pruned> | null;
+  items?: Array<ToForget> | null;
 }
 
 export interface FoundIssue {
@@ -3364,6 +3364,15 @@ export interface TimelineEvent {
   title?: string;
   text?: string;
   session_id?: string | null;
+}
+
+export interface ToForget {
+  kind: string;
+  id: string;
+  reason: string;
+  rule: string;
+  /** The beginning of its text, for the first 100. */
+  text?: string;
 }
 
 export interface Unrelate {

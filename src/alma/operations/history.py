@@ -212,6 +212,7 @@ HISTORY: tuple[Operation[Any, Any], ...] = (
 )
 
 
+_WITH_TEXT, _TEXT_LENGTH = 100, 200
 Days = Annotated[float, Field(ge=0, le=365_000)]
 
 
@@ -219,10 +220,18 @@ class Reason(LearnedId):
     reason: Prose = Field("", description="Why it is forgotten; kept in the archive.")
 
 
+class ToForget(Output):
+    kind: str
+    id: str
+    reason: str
+    rule: str
+    text: str = Field(default="", description="The beginning of its text, for the first 100.")
+
+
 class Forgotten(Hinted):
     forgotten: int = Field(description="The number of memories archived, or that would be with dry_run.")
     dry_run: bool = False
-    items: Sequence[Pruned] | None = None
+    items: Sequence[ToForget] | None = None
 
 
 @operation(
@@ -257,7 +266,25 @@ def forget(caller: Caller, request: Forget) -> Forgotten:
     summary = caller.store.forgetting.prune(
         scope, policy, request.dry_run, caller.by(agent=request.agent), progress=caller.progress
     )
-    return Forgotten(forgotten=summary.total, dry_run=request.dry_run, items=summary.items if request.dry_run else None)
+    items = _with_texts(caller, scope, summary.items) if request.dry_run else None
+    return Forgotten(forgotten=summary.total, dry_run=request.dry_run, items=items)
+
+
+def _with_texts(caller: Caller, scope: Scope, items: Sequence[Pruned]) -> list[ToForget]:
+    """What would be forgotten, the first of them with the beginning of their texts."""
+    first = items[:_WITH_TEXT]
+    texts: dict[tuple[str, str], str] = {}
+    for kind in {each.kind for each in first}:
+        ids = [each.id for each in first if each.kind == kind]
+        for record in caller.store.storage.get_many(kind_named(kind), ids, scope):
+            said = ": ".join(filter(None, record.spec.texts_of(record)))
+            texts[kind, str(record.key)] = said[:_TEXT_LENGTH]
+    return [
+        ToForget(
+            kind=each.kind, id=each.id, reason=each.reason, rule=each.rule, text=texts.get((each.kind, each.id), "")
+        )
+        for each in items
+    ]
 
 
 _OF_USER = "The user whose preferences are meant; preferences belong to no project."

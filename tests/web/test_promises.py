@@ -36,7 +36,10 @@ VIEWS = (
     "review",
     "work",
     "work?tab=items",
-    *(f"operations?tab={name}" for name in ("keys", "settings", "forgetting", "backups", "imports", "audit", "webhooks")),
+    *(
+        f"operations?tab={name}"
+        for name in ("keys", "settings", "forgetting", "backups", "imports", "audit", "webhooks")
+    ),
 )
 HOSTILE = {
     "markup": "<img src=x onerror=alert(1)><b>bold</b></script><script>document.title='taken over'</script>",

@@ -27,7 +27,7 @@ export interface AddWebhook {
   /** Where to send the changes: https://… or http://… */
   url: string;
   /** Only these; default: all. */
-  events?: Array<"created" | "updated" | "deleted" | "archived" | "restored" | "consolidated">;
+  events?: Array<MemoryEventType>;
   /** Only changes of these kinds, such as memory or heuristic; default: all. */
   memory_types?: Array<string>;
   /** Only changes of this project. */
@@ -1797,6 +1797,9 @@ export interface MemoryEffect {
   is_demoted: boolean;
   is_stored: boolean;
 }
+
+/** The kind of change. */
+export type MemoryEventType = "created" | "updated" | "deleted" | "archived" | "restored" | "consolidated";
 
 /** Conditions on memories; all that are given must hold. All `tags` must be present, of `any_tags` one. `layers` means one of them; a memory without layers belongs to the project layer. `content` maps keys or paths of `content_json`, as a tuple or with dots, to values: a list matches if it contains the value, a dict or list matches if all its parts do, a dict also matches a member of a list. Time ranges are half open: from `since` up to, but not including, `until`. `trust` is that of the source: trusted, untrusted, or unknown for memories of early versions. Archived, deleted and expired memories are left out unless included. */
 export interface MemoryFilter {

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from secrets import token_hex
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from pydantic import Field, StringConstraints
@@ -15,6 +15,7 @@ from pydantic import Field, StringConstraints
 from alma.clock import now
 from alma.errors import ConfigurationError, UniquenessError, ValidationError
 from alma.events.delivery import WebhookConfig
+from alma.events.emitter import MemoryEventType
 from alma.model.governance import StoredWebhook
 from alma.model.memory import Memory
 from alma.operations.access import Caller, Right
@@ -170,7 +171,6 @@ class WebhookList(Output):
 
 
 _WEBHOOK = "webhook."
-Event = Literal["created", "updated", "deleted", "archived", "restored", "consolidated"]
 
 
 @operation("webhooks", Right.ADMIN, idempotent=True, example={})
@@ -210,7 +210,9 @@ class AddWebhook(Input):
     url: Annotated[str, StringConstraints(max_length=2_000)] = Field(
         description="Where to send the changes: https://… or http://…"
     )
-    events: Annotated[Sequence[Event], Field(max_length=10)] = Field((), description="Only these; default: all.")
+    events: Annotated[Sequence[MemoryEventType], Field(max_length=10)] = Field(
+        (), description="Only these; default: all."
+    )
     memory_types: Annotated[Sequence[Name], Field(max_length=50)] = Field(
         (), description="Only changes of these kinds, such as memory or heuristic; default: all."
     )

@@ -69,6 +69,13 @@ def test_pages_have_every_memory_once_in_the_order_of_time(month: ALMA) -> None:
         )
 
 
+def test_what_another_agent_learned_is_dropped_with_its_name(month: ALMA) -> None:
+    dropped = do(month, "retrieve", task="Test the login form", agent="helena", explain=True)["dropped"]
+    foreign = [each for each in dropped if each["row"]["kind"] != "memory" and each["row"]["agent"] == "victor"]
+    assert foreign
+    assert {each["reason"] for each in foreign} == {"it belongs to the agent victor"}
+
+
 def test_a_dry_run_of_forgetting_shows_what_it_would_forget(month: ALMA) -> None:
     items = do(month, "forget", older_than_days=20, dry_run=True)["items"]
     assert any("login form" in each["text"] for each in items[:100])

@@ -167,7 +167,10 @@ def _dropped(caller: Caller, found: MemorySlice, request: Retrieve) -> list[Drop
         for hit in hits:
             why = found.why_not(str(hit.record.key))
             if why is not None:
-                dropped.append(DroppedCandidate(row=row_of(hit.record), stage=why.stage, reason=why.reason))
+                row = row_of(hit.record)
+                is_foreign = why.stage == "scope" and place.cls is not Memory and row.agent not in (None, request.agent)
+                reason = f"it belongs to the agent {row.agent}" if is_foreign else why.reason
+                dropped.append(DroppedCandidate(row=row, stage=why.stage, reason=reason))
     return dropped
 
 

@@ -91,7 +91,7 @@ function Provenance({ data }) {
   const context = { ...(fields.context_json || {}), ...(fields.metadata || {}) };
   const layers = Object.keys(fields).filter((name) => name.startsWith("layer_") && fields[name]).map((name) => name.slice(6));
   return html`<${Card} title=${s.memory.provenance}><dl class="facts">
-      ${FACTS.includes(row.kind) && html`<dt>${s.memory.trust}</dt><dd><${Badge} tone=${TRUST_TONES[row.trust]}>${s.trust[row.trust]}<//> ${row.provenance ? html`<${Text}>${row.provenance}<//>` : html`<span class="small quiet">${s.memory.unknownSource}</span>`}</dd>`}
+      ${FACTS.includes(row.kind) && html`<dt>${s.memory.trust}</dt><dd><${Badge} tone=${TRUST_TONES[row.trust]}>${s.trust[row.trust]}<//> ${fields.source ? "" : row.provenance ? html`<${Text}>${row.provenance}<//>` : html`<span class="small quiet">${s.memory.unknownSource}</span>`}</dd>`}
       ${row.confidence !== undefined && html`<dt>${s.memory.confidence}</dt><dd><${Confidence} value=${row.confidence} low=${interval?.[0]} high=${interval?.[1]} /></dd>`}
       ${row.tried !== undefined && row.succeeded !== undefined && html`<dt>${s.memory.evidence}</dt><dd><${Badge} tone="good">${s.memory.evidenceFor(row.succeeded)}<//> <${Badge} tone="bad">${s.memory.evidenceAgainst(row.tried - row.succeeded)}<//></dd>`}
       ${Object.entries(s.memory.fields).filter(([name]) => fields[name] !== undefined && fields[name] !== false && fields[name] !== 0).map(([name, label]) => html`<dt key=${name}>${label}</dt><dd>${name === "session_id" ? html`<a href=${hrefOf("work", { session: fields[name] })}>${fields[name]}</a>` : shown(name, fields[name])}</dd>`)}

@@ -69,6 +69,14 @@ def test_pages_have_every_memory_once_in_the_order_of_time(month: ALMA) -> None:
         )
 
 
+def test_words_are_searched_in_the_past_too(month: ALMA) -> None:
+    early = "2026-03-20T00:00:00Z"
+    then = do(month, "browse_memories", words="checkout", as_of=early)["rows"]
+    assert then
+    assert all("checkout" in f"{row['title']} {row['text']}".lower() and row["created_at"] < early for row in then)
+    assert not do(month, "browse_memories", words="certificate", as_of="2026-01-01T00:00:00Z")["rows"]
+
+
 def test_what_another_agent_learned_is_dropped_with_its_name(month: ALMA) -> None:
     dropped = do(month, "retrieve", task="Test the login form", agent="helena", explain=True)["dropped"]
     foreign = [each for each in dropped if each["row"]["kind"] != "memory" and each["row"]["agent"] == "victor"]

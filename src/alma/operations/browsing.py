@@ -28,11 +28,13 @@ from alma.operations.base import ASKING_USER, InProject, Input, Name, Operation,
 from alma.operations.places import MemoryKind, Place, place_of, places, required
 from alma.operations.rows import Row, row_of, text_field
 from alma.operations.stretches import stretch_before
+from alma.storage.base import StorageBackend
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 State = Literal["active", "archived", "deleted", "expired", "forgotten", "merged", "quarantined", "rejected"]
 _IN_ARCHIVE = frozenset(map(str, ArchiveCause))
 _LOOKED_AT = 300
+_FOUND_AT_MOST = 1_000
 
 
 class WhoAmI(Input):
@@ -96,7 +98,9 @@ class Browse(InProject):
     since: AwareDatetime | None = Field(None, description="Created at this time or later.")
     until: AwareDatetime | None = Field(None, description="Created before this time.")
     state: State = "active"
-    words: Text | None = Field(None, description="Only what shares words with this text, best match first.")
+    words: Text | None = Field(
+        None, description="Only what shares words with this text, best match first; with as_of, what does so now."
+    )
     as_of: AwareDatetime | None = Field(None, description="As it was recorded at this time.")
     limit: int = Field(50, ge=1, le=200)
     read_most: int | None = Field(
@@ -129,9 +133,8 @@ def browse_memories(caller: Caller, request: Browse) -> BrowsePage:
         return _archived_page(caller, place, request)
     where = place.within(*_conditions(place, request))
     storage = caller.store.storage
-    if request.words is not None and request.as_of is None:
-        hits = storage.search_text(place.cls, request.words, place.scope, where, request.limit)
-        return BrowsePage(rows=[row_of(hit.record) for hit in hits])
+    if request.words is not None:
+        return BrowsePage(rows=[row_of(record) for record in _found(storage, place, request, request.words, where)])
     order = (Order(place.created, "desc"),)
     after = _after(place.created, request.cursor)
     start = None if request.read_most is None else _start(caller, place, request, after)
@@ -147,6 +150,16 @@ def browse_memories(caller: Caller, request: Browse) -> BrowsePage:
     # microseconds, follow this key.
     older = start - timedelta(microseconds=1)
     return BrowsePage(rows=rows, next_cursor=f"{older.isoformat()} !", searched_until=start)
+
+
+def _found(storage: StorageBackend, place: Place, request: Browse, words: str, where: Predicate) -> list[Record]:
+    """What shares words with a text, best match first; with `as_of` what does so now, as it was then."""
+    if request.as_of is None:
+        return [hit.record for hit in storage.search_text(place.cls, words, place.scope, where, request.limit)]
+    hits = storage.search_text(place.cls, words, place.scope, place.where, _FOUND_AT_MOST)
+    named = And(where, In(place.cls.spec.key, [str(hit.record.key) for hit in hits]))
+    then = {record.key: record for record in storage.find(place.cls, place.scope, named, as_of=request.as_of)}
+    return [then[hit.record.key] for hit in hits if hit.record.key in then][: request.limit]
 
 
 def _start(caller: Caller, place: Place, request: Browse, after: Cursor | None) -> datetime | None:

@@ -287,7 +287,7 @@ export interface Browse {
   /** Created before this time. */
   until?: string | null;
   state?: "active" | "archived" | "deleted" | "expired" | "forgotten" | "merged" | "quarantined" | "rejected";
-  /** Only what shares words with this text, best match first. */
+  /** Only what shares words with this text, best match first; with as_of, what does so now. */
   words?: string | null;
   /** As it was recorded at this time. */
   as_of?: string | null;

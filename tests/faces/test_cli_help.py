@@ -56,6 +56,7 @@ BEFORE = {
     "alma relations unrelate": [f"alma relations relate {ID} {OTHER_ID} supersedes"],
     "alma users get": ["alma users create ana --user ana"],
     "alma users update": ["alma users create ana --user ana"],
+    "alma webhooks add": ["alma webhooks remove deploys --yes"],
     "alma merge": ["alma backup laptop.db"],
     "alma import everything": ["alma export everything.jsonl.gz"],
     "alma audit verify .alma": ["alma audit head --json > audit-head.json"],

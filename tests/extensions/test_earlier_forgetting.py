@@ -217,3 +217,10 @@ def test_a_threshold_of_0_returns_lessons_however_weak() -> None:
     store.save_heuristic(a_heuristic(embedding=engine.embedder.encode("a form")))
     assert engine.retrieve("an unrelated question", "helena", "shop").heuristics
     assert not RetrievalEngine(store, "mock").retrieve("an unrelated question", "helena", "shop").heuristics
+
+
+def test_the_learning_package_knows_the_earlier_names() -> None:
+    learning: Any = importlib.import_module("alma.learning")
+    assert learning.HealthThresholds is forgetting.HealthThresholds
+    assert learning.PatternCandidate is extraction.PatternCandidate
+    assert {name for name in learning.__all__ if not hasattr(learning, name)} == set()

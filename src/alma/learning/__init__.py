@@ -36,7 +36,23 @@ _HOMES = {
     "alma.learning.protocols": ("Learned", "LearningProtocol"),
     "alma.learning.recommendation": ("Recommendation",),
     "alma.learning.schedule": ("CleanupScheduler",),
-    "alma.learning.validation": ("ScopeValidator",),
+    "alma.learning.validation": (
+        "ScopeValidator",
+        "TaskTypeValidator",
+        "ValidationReport",
+        "ValidationResult",
+        "validate_learning_request",
+    ),
+    # Names of alma-memory 0.4; those that are also names of ours are in `alma.learning.forgetting`.
+    "alma.compat.cleanup": (
+        "CleanupJob",
+        "CleanupResult",
+        "HealthAlert",
+        "HealthThresholds",
+        "MemoryHealthMetrics",
+    ),
+    "alma.compat.forgetting": ("DecayFunction", "DecayResult", "PruneResult"),
+    "alma.compat.heuristic_extractor": ("ExtractionResult", "PatternCandidate", "extract_heuristics_from_outcome"),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 

@@ -14,8 +14,9 @@ from alma.extraction.auto_learner import AutoLearner
 from alma.extraction.rules import RuleBasedExtractor
 from alma.importers import import_into
 from alma.judge.base import Judge, Judgement
+from alma.learning.commit import Learned
 from alma.model.governance import Setting
-from alma.model.learning import DomainKnowledge, UserPreference
+from alma.model.learning import DomainKnowledge, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.scope import Scope
 from alma.operations import operation_named
@@ -102,8 +103,49 @@ def test_a_deleted_lesson_is_not_learned_again_until_it_is_restored(alma: ALMA) 
     again = learn()
     assert again.heuristic is None  # type: ignore[attr-defined]
     assert "was deleted on" in str(again.notes)  # type: ignore[attr-defined]
+    assert "was deleted" in alma.recommend("Deploy", "helena").reason
     alma.restore(rule.id)
     assert learn().heuristic.id == rule.id  # type: ignore[attr-defined]
+
+
+def test_a_deleted_lesson_stays_away_in_other_words(alma: ALMA, tmp_path: Path) -> None:
+    def learn(memory: ALMA, strategy: str, outcome: str = "success") -> Learned:
+        return [memory.learn("helena", "Restart the node", outcome, strategy) for _ in range(5)][-1]
+
+    rule = learn(alma, "Take the node out of the load balancer before the restart").heuristic
+    assert rule is not None
+    forget(alma, "heuristic", rule.id)
+    again = "Before restarting, remove the node from the load balancer"
+    assert "in other words" in str(learn(alma, again).notes)
+    assert learn(alma, "Restart all nodes at the same time").heuristic is not None
+    with ALMA.quickstart(tmp_path / "other.db", "shop") as other:
+        learn(other, again)
+        (refused,) = merge_stores(other.storage, alma.storage).refused
+    assert (refused.kind, "in other words" in refused.reason) == ("heuristic", True)
+    # That a rule was deleted is not against a warning of the same words.
+    assert [learn(alma, rule.strategy, "failure").anti_pattern is not None for _ in range(3)][-1]
+
+
+def test_a_deleted_outcome_is_not_extracted_again_from_its_conversation(alma: ALMA) -> None:
+    said = {"role": "assistant", "content": "I tried bulk inserts for the import and it worked well."}
+    extract(alma, [said])
+    (outcome,) = alma.storage.find(Outcome, alma.scope())
+    forget(alma, "outcome", outcome.id)
+    (refused,) = extract(alma, [said, {"role": "user", "content": "Good."}])
+    assert "this outcome was deleted on" in str(refused["reason"])
+    # It worked again.
+    extract(alma, [{"role": "user", "content": "Once more, please."}, said])
+    assert alma.storage.count(Outcome, alma.scope()) == 1
+
+
+def test_every_conversation_that_said_it_is_known(alma: ALMA) -> None:
+    second = [{"role": "user", "content": "Hello again."}, *TALK]
+    for talk in (TALK, second):
+        extract(alma, talk)
+    (kept,) = alma.storage.find(UserPreference, ANA)
+    forget(alma, "user_preference", kept.id, user_id="ana")
+    (refused,) = extract(alma, second)
+    assert "was deleted on" in str(refused["reason"])
 
 
 def test_imports_and_merges_leave_out_what_was_deleted(alma: ALMA, tmp_path: Path) -> None:

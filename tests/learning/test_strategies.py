@@ -6,7 +6,8 @@ import pytest
 
 from alma.errors import ProviderError
 from alma.judge.base import Judgement, StrictJudge
-from alma.learning.strategies import StrategyComparer, is_prose, strategy_key
+from alma.learning.strategies import StrategyComparer, strategy_key
+from alma.text.prose import is_prose
 from tests.support.judging import ScriptedJudge
 
 

@@ -24,7 +24,6 @@ from alma.judge.base import Judge, normalised
 from alma.judge.default import default_judge
 from alma.learning.heuristics import HeuristicExtractor
 from alma.learning.lessons import NOT_THE_SAME
-from alma.learning.strategies import is_prose
 from alma.memory.archive import Archive
 from alma.model.common import checked_part
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution
@@ -36,6 +35,7 @@ from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
 from alma.storage.nearest import cosines
 from alma.storage.transaction import Transaction
+from alma.text.prose import is_prose
 from alma.vectors.base import VectorIndex
 
 _log = logging.getLogger("alma.consolidation")

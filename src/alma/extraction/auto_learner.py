@@ -30,14 +30,16 @@ from alma.lazy import lazy_regex
 from alma.model.common import checked_part
 from alma.model.governance import Attribution
 from alma.model.learning import SIGNAL, DomainKnowledge, Outcome, UserPreference
-from alma.model.query import And, Compare
+from alma.model.query import And, Compare, Predicate
 from alma.model.scope import Scope
-from alma.storage.tombstones import CONVERSATIONS
+from alma.storage.base import Transaction
+from alma.storage.tombstones import CONVERSATIONS, conversations_of, with_conversations
 
 _LOG = logging.getLogger("alma.extraction")
 _SOURCE = "conversation"
 _DEFAULT_CONFIDENCE = 0.5
 _DOUBTED = 0.05
+_TRIED = (FactType.OUTCOME, FactType.HEURISTIC, FactType.ANTI_PATTERN)
 _QUARANTINED = "quarantined"
 # First-person reports of something just done; "X worked well" may come from memory.
 _DID_IT = lazy_regex(
@@ -156,8 +158,10 @@ class AutoLearner:
             raise _NotLearned(f"its confidence {fact.confidence:g} is below {self._min_confidence:g}")
         if fact.fact_type is FactType.PREFERENCE and place.user_id is None:
             raise _NotLearned("a preference needs the user_id of the one who has it")
-        if self._is_known(fact, place):
+        if self._is_known(fact, place, storing):
             raise _NotLearned("it is known already")
+        if fact.fact_type in _TRIED and (gone := self._alma.ingest.deleted([self._tried(fact, place)])):
+            raise _NotLearned(f"this outcome {next(iter(gone.values()))}")
         try:
             if storing:
                 return self._store(fact, source, place)
@@ -184,7 +188,7 @@ class AutoLearner:
 
     def _store(self, fact: ExtractedFact, source: str, place: _Place) -> str:
         made: Any
-        heard = {CONVERSATIONS: [_mark(fact, place)]}
+        heard = {CONVERSATIONS: [_conversation(fact, place)]}
         # The assistant may repeat a memory, and a tool may inject instructions; ingest checks both.
         match fact.fact_type:
             case FactType.PREFERENCE:
@@ -257,20 +261,42 @@ class AutoLearner:
             return named
         return named if scope is not None and named in (*scope.can_learn, *scope.cannot_learn) else None
 
-    def _is_known(self, fact: ExtractedFact, place: _Place) -> bool:
+    def _is_known(self, fact: ExtractedFact, place: _Place, storing: bool) -> bool:
         storage = self._alma.storage
         match fact.fact_type:
             case FactType.PREFERENCE:
                 same = Compare("preference", "eq", fact.content)
-                return bool(storage.count(UserPreference, Scope(user_id=place.user_id), same))
+                return self._is_stored(UserPreference, Scope(user_id=place.user_id), same, fact, place, storing)
             case FactType.DOMAIN_KNOWLEDGE:
                 same = Compare("fact", "eq", fact.content)
-                return bool(storage.count(DomainKnowledge, self._alma.scope(place.agent), same))
+                return self._is_stored(DomainKnowledge, self._alma.scope(place.agent), same, fact, place, storing)
             case _:
                 tried = And(Compare("strategy_used", "eq", fact.strategy), Compare("success", "eq", bool(fact.success)))
                 rows = storage.values(Outcome, ["metadata"], self._alma.scope(place.agent), tried)
                 mark = _mark(fact, place)
                 return any(metadata.get("conversation") == mark for (metadata,) in rows)
+
+    def _is_stored(
+        self,
+        cls: type[DomainKnowledge] | type[UserPreference],
+        scope: Scope,
+        same: Predicate,
+        fact: ExtractedFact,
+        place: _Place,
+        storing: bool,
+    ) -> bool:
+        """Whether a fact is stored in these words; it is noted that this conversation has it, too."""
+        mark = _conversation(fact, place)
+        known = self._alma.storage.find(cls, scope, same)
+        ids = [each.id for each in known if mark not in conversations_of(each)] if storing else []
+
+        def note(tx: Transaction) -> None:
+            for each in tx.lock(cls, ids, scope):
+                tx.update(cls, each.id, {"metadata": with_conversations(each.metadata, [mark])}, scope)
+
+        if ids:
+            self._alma.storage.write(note, Attribution(agent=place.agent, reason="said again in a conversation"))
+        return bool(known)
 
     def _agent(self, name: str) -> str:
         """The agent as the configuration spells it."""
@@ -293,13 +319,22 @@ def _quarantined(reason: str) -> _NotLearned:
 def _origin(fact: ExtractedFact, place: _Place) -> dict[str, Any]:
     """The provenance of an outcome, without its text."""
     said = {"said_by": fact.evidence.role, "message": fact.evidence.message, "confidence": fact.confidence}
-    return {"source": _SOURCE, SIGNAL: _SOURCE, "conversation": _mark(fact, place), **said}
+    heard = {"conversation": _mark(fact, place), CONVERSATIONS: [_conversation(fact, place)]}
+    return {"source": _SOURCE, SIGNAL: _SOURCE, **heard, **said}
+
+
+def _conversation(fact: ExtractedFact, place: _Place) -> str:
+    """A digest of the conversation up to the message with this fact."""
+    return _digest([], place.turns[: fact.evidence.message + 1])
 
 
 def _mark(fact: ExtractedFact, place: _Place) -> str:
     """A digest of the conversation up to this fact."""
-    turns = place.turns[: fact.evidence.message + 1]
-    parts = [str(fact.evidence.start), *(f"{turn.role}\x1e{turn.content}" for turn in turns)]
+    return _digest([str(fact.evidence.start)], place.turns[: fact.evidence.message + 1])
+
+
+def _digest(first: Sequence[str], turns: Sequence[Turn]) -> str:
+    parts = [*first, *(f"{turn.role}\x1e{turn.content}" for turn in turns)]
     return hashlib.sha256("\x1f".join(parts).encode(errors="surrogatepass")).hexdigest()[:32]
 
 

@@ -24,8 +24,8 @@ from alma.importers.planning import Entry, Plan, Planner, QuarantinedRecord, qua
 from alma.importers.records import IMPORT, SOURCE, build_memory
 from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
+from alma.judge.deleted_values import DeletedValues
 from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
-from alma.memory.erasure import Bundle
 from alma.memory.settings import SystemSettings
 from alma.model.governance import ArchiveCause, Attribution
 from alma.model.record import Record
@@ -33,6 +33,8 @@ from alma.redaction.nested import Masked, Redacted
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record, redact_text
 from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.bundles import Bundle
+from alma.storage.tombstones import Tombstone
 from alma.transfer.arrival import put_vectors
 from alma.transfer.lines import Limits
 from alma.transfer.parcels import TransferReport
@@ -174,17 +176,25 @@ class _Import:
     def take(self, batch: Sequence[Entry]) -> None:
         """Store a batch, or only plan it in a dry run."""
         fitting = self._of_one_length(batch)
+        gone = self._gone(fitting)
         if self.report.dry_run:
             with self._storage.snapshot() as tx:
-                plan = self._planner.planned(tx, fitting)
+                plan = self._planner.planned(tx, fitting, gone)
         elif self._embedder is None:
-            plan = self._storage.write(lambda tx: self._stored(tx, fitting, {}), self._by)
+            plan = self._storage.write(lambda tx: self._stored(tx, fitting, {}, gone), self._by)
         else:
             with self._storage.snapshot() as tx:
-                wanted = self._planner.planned(tx, fitting)
+                wanted = self._planner.planned(tx, fitting, gone)
             encoded = self._encoded(wanted, self._embedder)
-            plan = self._storage.write(lambda tx: self._stored(tx, fitting, encoded), self._by)
+            plan = self._storage.write(lambda tx: self._stored(tx, fitting, encoded, gone), self._by)
         self._note(plan, batch)
+
+    def _gone(self, batch: Sequence[Entry]) -> Mapping[str, Tombstone]:
+        """The tombstones of new records that say what was deleted here, by their ids."""
+        items = [entry.item for entry in batch]
+        model = self._storage.embedding_model
+        vectors = {str(item.record.key): item.vectors[model] for item in items if model in item.vectors}
+        return DeletedValues(self._storage).among_new([item.record for item in items], vectors)
 
     def _note(self, plan: Plan, batch: Sequence[Entry]) -> None:
         report = self.report
@@ -220,10 +230,16 @@ class _Import:
 
     # ------------------------------------------------------------------ storing
 
-    def _stored(self, tx: Transaction, batch: Sequence[Entry], encoded: Mapping[tuple[str, str], Encoded]) -> Plan:
+    def _stored(
+        self,
+        tx: Transaction,
+        batch: Sequence[Entry],
+        encoded: Mapping[tuple[str, str], Encoded],
+        gone: Mapping[str, Tombstone],
+    ) -> Plan:
         # Two concurrent imports of one system would both insert the same rows.
         tx.hold(f"import of {self._importer.name}")
-        plan = self._planner.planned(tx, batch)
+        plan = self._planner.planned(tx, batch, gone)
         self._put_aside(tx, plan, encoded)
         records = plan.records()
         if not records:

@@ -10,7 +10,6 @@ from typing import Any
 
 from alma.importers.base import Item, Rejected
 from alma.importers.records import is_mention
-from alma.memory.erasure import unpack
 from alma.model.governance import ArchiveCause, ArchivedRecord
 from alma.model.kinds import KINDS, kind_named
 from alma.model.memory import Memory
@@ -18,7 +17,8 @@ from alma.model.query import And, Compare, In, Order
 from alma.model.record import Record, Reference
 from alma.model.scope import Scope
 from alma.storage.base import Transaction
-from alma.storage.tombstones import tombstones_of
+from alma.storage.bundles import unpack
+from alma.storage.tombstones import Tombstone, tombstones_of
 from alma.transfer.arrival import holders_of, unique_values
 
 _EVERYWHERE = Scope.everywhere()
@@ -94,15 +94,15 @@ class Planner:
             for record in plan.new.values():
                 self._taken.update(dict.fromkeys(_unique(record), record.key))
 
-    def planned(self, tx: Transaction, batch: Sequence[Entry]) -> Plan:
-        """The plan of a batch, given the stored records."""
+    def planned(self, tx: Transaction, batch: Sequence[Entry], deleted: Mapping[str, Tombstone]) -> Plan:
+        """The plan of a batch, given the stored records; the `deleted` ones stay away."""
         plan = Plan()
         known = _stored_records(tx, batch)
         taken = _taken(tx, batch)
         taken.update(self._taken)
         ends = _ends(tx, batch)
         away = quarantined_records(tx, _may_be_away(batch))
-        gone = tombstones_of(tx, [entry.item.record for entry in batch])
+        gone = {**deleted, **tombstones_of(tx, [entry.item.record for entry in batch])}
         for entry in batch:
             if (tombstone := gone.get(str(entry.item.record.key))) is not None:
                 plan.deleted[f"{entry.item.record.spec.kind} that {tombstone} here"] += 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,9 @@ from alma.model.record import Record
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import Transaction
-from alma.storage.tombstones import CONVERSATIONS
+from alma.storage.tombstones import CONVERSATIONS, with_conversations
 from alma.text.canonical import differ_by_typo, fingerprint, ordered_words
+from alma.text.prose import signs_and_tense
 
 COUNT = "occurrence_count"
 """The counter in the metadata of kinds without a field for it."""
@@ -25,7 +25,6 @@ EVENTS: tuple[type[Record], ...] = (Outcome,)
 
 _OWNERS = ("user_id", "project_id", "session_id", "agent")
 _CANDIDATES = 8
-_MOST_CONVERSATIONS = 20
 _MIN_SIMILARITY = 0.9
 
 # Memories that differ in one of these fields are not duplicates.
@@ -64,21 +63,12 @@ def known_duplicate(tx: Transaction, record: Record) -> Record | None:
     return None
 
 
-_PAST = frozenset({"was", "were", "had", "war", "waren", "était", "era", "fue"})
-
-
 def is_alike(known: Record, record: Record) -> bool:
     """Whether two facts differ in wording only, so that one can be merged into the other."""
     names = _APART.get(type(record), ())
     if any(getattr(known, name) != getattr(record, name) for name in names):
         return False
-    return _exact(known.text()) == _exact(record.text())
-
-
-def _exact(text: str) -> tuple[list[str], bool]:
-    """Differences that the judge may overlook: signs (=, ≠, emoji) and past tense (*was*)."""
-    signs = sorted(sign for sign in text if unicodedata.category(sign) in ("Sm", "So", "Sc"))
-    return signs, not _PAST.isdisjoint(text.lower().split())
+    return signs_and_tense(known.text()) == signs_and_tense(record.text())
 
 
 def merge(tx: Transaction, known: Record, heard: Record, *, counted: bool) -> None:
@@ -145,7 +135,7 @@ def _counted_in(name: str) -> Callable[[Any, Any], Changes]:
         noted = dict(getattr(known, name))
         noted[COUNT] = _number(noted.get(COUNT)) + _number(getattr(heard, name).get(COUNT))
         if marks := getattr(heard, name).get(CONVERSATIONS):
-            noted[CONVERSATIONS] = list(dict.fromkeys([*noted.get(CONVERSATIONS, ()), *marks]))[-_MOST_CONVERSATIONS:]
+            noted = with_conversations(noted, marks)
         return {name: noted}
 
     return count

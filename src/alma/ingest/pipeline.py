@@ -12,15 +12,16 @@ from typing import Any, TypeVar, cast
 from alma.embeddings.base import EmbeddingProvider
 from alma.errors import ProviderError, RefusedError
 from alma.ingest.deduplication import EVENTS, duplicate_key, is_alike, known_duplicate, merge
-from alma.ingest.deleted_values import DeletedValues
 from alma.ingest.echo_guard import EchoGuard, said_by
 from alma.ingest.screening import DefaultScreen, InjectionScreen, injection_in, injection_in_record
 from alma.judge import default_judge
 from alma.judge.base import Judge
+from alma.judge.deleted_values import DeletedValues
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
-from alma.memory.fact_relations import FACTS, forget_judged, restate, supersede
+from alma.memory.fact_relations import forget_judged, restate, supersede
 from alma.model.common import checked_name, checked_part
+from alma.model.facts import FACTS, stated
 from alma.model.governance import ANONYMOUS, ArchiveCause, Attribution, checked_by
 from alma.model.learning import Outcome
 from alma.model.memory import Memory
@@ -30,10 +31,9 @@ from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record
-from alma.retrieval.supersession import stated
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
-from alma.storage.tombstones import Because, is_from_before, lift_tombstones, tombstone_of
+from alma.storage.tombstones import Because, Tombstone, drop_tombstones, is_from_before, lift_tombstones, tombstone_of
 from alma.vectors.base import VectorIndex
 
 T = TypeVar("T", bound=Record)
@@ -80,6 +80,7 @@ class _Incoming:
     masked: tuple[Masked, ...]
     source: str
     returns: str | None = None
+    lifts: tuple[str, ...] = ()
 
 
 class Ingest:
@@ -157,9 +158,7 @@ class Ingest:
             return quarantined
         echo = self._is_echo(incoming)
         (ready,) = embedded(self._embedder, [incoming.record])
-        returns = self._returns(ready.record, incoming.source)
-        if returns is not None:
-            incoming = replace(incoming, by=replace(incoming.by, reason=incoming.by.reason or returns), returns=returns)
+        incoming = self._returning(incoming, self.deleted([ready.record]).get(str(ready.record.key)))
         compared = self._compared(ready.record, incoming.source)
         replaced = tuple(supersedes)
         return self._storage.write(lambda tx: self._store(tx, incoming, ready, echo, compared, replaced), incoming.by)
@@ -224,6 +223,13 @@ class Ingest:
     def injection_reason(self, record: Record, source: str) -> str | None:
         """Why a record from this source would be quarantined; None when it passes."""
         return None if source in self._trusted else injection_in_record(record, source, self._screen)
+
+    def deleted(self, records: Sequence[Record]) -> dict[str, Tombstone]:
+        """The tombstones of those of these records that say what was deleted or rejected, by their ids.
+
+        Inside a transaction, which must not wait for the judge, only the same words are found.
+        """
+        return {} if self._deleted is None else self._deleted.among(records, judged=not self._storage.is_writing)
 
     def served(self, items: Iterable[Record | str], agent: str, scope: Scope) -> None:
         """Note what an agent was served, so that it is not learned back as new; returns at once."""
@@ -310,15 +316,15 @@ class Ingest:
         _replace(tx, ready.record, supersedes)
         return Written(key, Status.STORED, incoming.masked, reason=incoming.returns)
 
-    def _returns(self, record: Record, source: str) -> str | None:
-        """Why a deleted value is stored again: the user says it again, a memory is written again, or it was erased with
-        all else of its owner. None for other values.
+    def _returning(self, incoming: _Incoming, found: Tombstone | None) -> _Incoming:
+        """The incoming record with the reason why a deleted value is stored again: the user says it again, a memory is
+        written again, or it was erased with all else of its owner.
 
         What returns in another way is refused, and what was rejected in review in any case.
         """
-        found = None if self._deleted is None else self._deleted.of(record)
+        record, source = incoming.record, incoming.source
         if found is None:
-            return None
+            return incoming
         if found.because is Because.REJECTED:
             raise RefusedError("rejected", f"this {record.spec.kind} {found}; allow it there to store it")
         with self._storage.snapshot() as tx:
@@ -327,7 +333,9 @@ class Ingest:
         direct = source == "user" or (fresh and source in self._trusted)
         if again or not direct:
             raise RefusedError("deleted", f"this {record.spec.kind} {found}; restore it, or let the user say it again")
-        return f"said again by the {source}: it {found}"
+        why = f"said again by the {source}: it {found}"
+        by = replace(incoming.by, reason=incoming.by.reason or why)
+        return replace(incoming, by=by, returns=why, lifts=(found.name,))
 
     def _with_provenance(self, changed: Any, stored: Record, source: str) -> Any:
         """A changed memory keeps its provenance where a trusted source changed something else than its text."""
@@ -337,6 +345,7 @@ class Ingest:
 
     def _lift(self, tx: Transaction, incoming: _Incoming, record: Record) -> None:
         """Let a value return that may; whether it may was decided before the transaction."""
+        drop_tombstones(tx, incoming.lifts)
         found = tombstone_of(tx, record)
         if found is None:
             return
@@ -379,13 +388,12 @@ class Ingest:
         admitted = [i for i in incoming if i not in answers]
         echoes = {i: self._is_echo(incoming[i]) for i in admitted}
         ready = dict(zip(admitted, embedded(self._embedder, [incoming[i].record for i in admitted]), strict=True))
+        deleted = self.deleted([ready[i].record for i in admitted])
         for i in admitted:
             try:
-                returns = self._returns(ready[i].record, incoming[i].source)
+                incoming[i] = self._returning(incoming[i], deleted.get(str(ready[i].record.key)))
             except RefusedError as refused:
                 answers[i] = Written(str(records[i].key), Status.REFUSED, incoming[i].masked, None, refused.reason)
-            else:
-                incoming[i] = replace(incoming[i], returns=returns)
         admitted = [i for i in admitted if i not in answers]
 
         def store(tx: Transaction) -> dict[int, Written]:

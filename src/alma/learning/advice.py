@@ -14,6 +14,7 @@ from alma.errors import ProviderError, StorageError
 from alma.lazy import lazy_module
 from alma.learning.burst_damping import Sessions, limited_by_hours, weights_for
 from alma.learning.lesson_index import unit
+from alma.learning.lessons import deleted_lessons
 from alma.learning.rule_evidence import Rule
 from alma.learning.strategies import strategy_key, word_overlap
 from alma.learning.tuning import AdviceFeatures, AdviceTuning
@@ -50,6 +51,7 @@ class Report(NamedTuple):
 class NearbyStrategy:
     """One strategy with its evidence near a task, nearest outcome first."""
 
+    lesson: str
     strategy: str
     relevance: float
     belief: Belief
@@ -115,6 +117,14 @@ class Advisor:
             for places in lessons.values()
         ]
         return sorted(_one_of_each(found), key=lambda each: (-each.belief.mean, -each.score))
+
+    def without_deleted(self, found: Sequence[NearbyStrategy], scope: Scope) -> list[NearbyStrategy]:
+        """The strategies without those of deleted and rejected rules, whose outcomes are still stored."""
+        if scope.project_id is None or not found:
+            return list(found)
+        with self._storage.snapshot() as tx:
+            gone = deleted_lessons(tx, scope.project_id, {each.lesson: each.strategy for each in found})
+        return [each for each in found if each.lesson not in gone]
 
     def _scored(self, task: str, vector: Vector | None, scope: Scope) -> list[_Scored]:
         """The candidates with their score and relevance, best first."""
@@ -240,6 +250,7 @@ def _nearby(
     reported_by = dict.fromkeys([*(each.agent for each, _ in reports), *(rule.agent for rule in rules)])
     times = Sessions()
     return NearbyStrategy(
+        lesson=found[0].lesson,
         strategy=rules[0].strategy if rules else strategy_of(found[0].record),
         relevance=max(each.relevance for each in found),
         score=max(each.score for each in found),

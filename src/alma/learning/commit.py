@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from alma import clock
 from alma.judge.base import OTHER, Judgement, Label
+from alma.judge.deleted_values import deleted_near
 from alma.learning.heuristics import (
     EVIDENCE_READ,
     DetailedTrial,
@@ -23,12 +24,12 @@ from alma.learning.heuristics import (
     most_general,
     wording,
 )
-from alma.learning.lessons import RELATED, StoredLessons
+from alma.learning.lessons import RELATED, StoredLessons, deleted_lessons
 from alma.learning.planning import LessonMatch, Missing, Neighbours, Plan, Planner, in_lesson
 from alma.learning.strategies import StrategyComparer
 from alma.model.learning import AntiPattern, Belief, Heuristic, Outcome
 from alma.model.vector import Vector
-from alma.storage.tombstones import Because, tombstone_of
+from alma.storage.tombstones import Because, Tombstone, tombstone_of
 from alma.storage.transaction import Transaction
 
 Made = TypeVar("Made", Heuristic, AntiPattern)
@@ -288,10 +289,14 @@ class Commit:
         trials = {lesson: self._stored.trials(lesson) for lesson in list(succeeded)[:_ALTERNATIVES]}
         while (best := best_lesson(trials, self._belief)) is not None:
             found = [each for each in self._stored.detailed_trials(best) if each.success and each.strategy_used]
-            if found and not self._overlaps(wording(found), self._plan.strategy):
-                return wording(found)
+            offered = wording(found) if found else self._plan.strategy
+            if not self._overlaps(offered, self._plan.strategy) and not self._is_deleted(best, offered):
+                return offered
             del trials[best]
         return None
+
+    def _is_deleted(self, lesson_id: str, strategy: str) -> bool:
+        return bool(deleted_lessons(self._tx, self._outcome.project_id, {lesson_id: strategy}))
 
     def _belief(self, trials: Sequence[Trial | DetailedTrial]) -> Belief:
         return self._extractor.belief(trials, self._now)
@@ -309,13 +314,20 @@ class Commit:
 
     def _add(self, made: Made) -> Made | None:
         """Store what was learned, unless it was deleted or rejected."""
-        tombstone = tombstone_of(self._tx, made)
+        tombstone = tombstone_of(self._tx, made) or self._deleted_in_other_words(made)
         if tombstone is not None and tombstone.because is not Because.ERASED:
             self._notes.append(f"not stored: this {made.spec.kind} {tombstone}")
             return None
         self._writes.append(lambda: self._tx.insert(made))
         self.made.append(made)
         return made
+
+    def _deleted_in_other_words(self, made: Heuristic | AntiPattern) -> Tombstone | None:
+        for known, tombstone in deleted_near(self._tx, [made]).get(made.id, ()):
+            said = (each.strategy if isinstance(each, Heuristic) else each.pattern for each in (made, known))
+            if self._judgement(*said)["same"] >= self._strategies.tuning.same:
+                return tombstone
+        return None
 
     def _revise(self, held: Made, made: Made) -> None:
         self._writes.append(partial(self._tx.revise, held, made))

@@ -26,6 +26,7 @@ from alma.model.learning import AntiPattern, Heuristic, Outcome, anti_pattern_id
 from alma.model.query import Compare, Cursor, In, Order
 from alma.model.scope import Scope
 from alma.storage.base import StorageBackend
+from alma.storage.tombstones import Because, deleted_by_owners, has_tombstones, tombstones_of
 from alma.storage.transaction import Transaction
 
 NOT_THE_SAME = "not_the_same"
@@ -47,6 +48,19 @@ Made = TypeVar("Made", Heuristic, AntiPattern)
 def lesson_id_of(project_id: str, agent: str, strategy: str, task: str) -> str:
     """The id of the lesson that begins with this strategy on this task; every process derives the same."""
     return _digest(project_id, agent, strategy_key(strategy), strategy_key(task))
+
+
+def deleted_lessons(tx: Transaction, project_id: str, lessons: Mapping[str, str]) -> set[str]:
+    """Those of these lessons, given by id with their strategies, of which the rule was deleted or rejected."""
+    if not has_tombstones(tx):
+        return set()
+    rule = Heuristic(agent="-", project_id=project_id, condition="-", strategy="-").values()
+    rules = {key: Heuristic.trusted({**rule, "id": key, "strategy": text}) for key, text in lessons.items()}
+    gone = {key for key, each in tombstones_of(tx, rules.values()).items() if each.because is not Because.ERASED}
+    # A lesson in other words by now has the id of the deleted rule.
+    listed = deleted_by_owners(tx, list(rules.values()))
+    gone |= {key for key, ids in listed.items() if key in ids}
+    return gone - {each.id for each in tx.get_many(Heuristic, list(gone), Scope.everywhere())}
 
 
 def _digest(*parts: str) -> str:

@@ -143,9 +143,12 @@ class Recommender:
 
     def _advised(self, task: str, scope: Scope, *, explore: bool) -> Recommendation:
         """The strategy that did best on the nearest tasks."""
-        found = self.advisor.tried_near(
+        tried = self.advisor.tried_near(
             task, self._vector_of(task), scope, _reader(scope), self._extractor.half_life_days
         )
+        found = self.advisor.without_deleted(tried, scope)
+        if tried and not found:
+            return Recommendation(None, reason="what worked on tasks like this one was deleted or rejected")
         threshold = 0.0 if explore else self.advisor.tuning.threshold
         near = [each for each in found if each.relevance >= threshold]
         works = [each for each in near if each.succeeded]

@@ -10,7 +10,7 @@ from itertools import groupby
 from alma import clock
 from alma.cache.base import CacheBackend
 from alma.errors import NotFoundError, UnsupportedOperation, ValidationError
-from alma.memory.erasure import Bundle, Compactable, Traces, dependents_of, erase, erase_copies, pack, unpack
+from alma.memory.erasure import Compactable, Traces, dependents_of, erase, erase_copies
 from alma.model.common import checked_names
 from alma.model.fields import check_timestamp
 from alma.model.governance import (
@@ -29,6 +29,7 @@ from alma.model.record import Record, spec_of
 from alma.model.scope import Scope
 from alma.model.vector import Vector
 from alma.storage.base import RecordVector, StorageBackend, Transaction, checked_storage
+from alma.storage.bundles import Bundle, pack, unpack
 from alma.storage.document import unpacked_record
 from alma.storage.tombstones import Because, lift_tombstones, note_tombstones
 from alma.vectors.base import VectorIndex

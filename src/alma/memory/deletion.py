@@ -14,7 +14,7 @@ from typing import Literal
 
 from alma.errors import NotFoundError, ValidationError
 from alma.memory.archive import Archive
-from alma.memory.erasure import Traces, dependents_of, erase, erase_copies, erase_events, unpack
+from alma.memory.erasure import Traces, dependents_of, erase, erase_copies, erase_events
 from alma.model.common import checked_name
 from alma.model.governance import (
     ANONYMOUS,
@@ -33,6 +33,7 @@ from alma.model.scope import Scope
 from alma.model.workspace import Project, Session, User
 from alma.paths import file_name_of
 from alma.storage.base import StorageBackend, Transaction, checked_storage
+from alma.storage.bundles import unpack
 from alma.storage.history import record_of
 from alma.storage.tombstones import Because, note_tombstones
 from alma.transfer.exporting import export_store

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from alma import clock
 from alma.errors import IndexUnavailable
 from alma.judge.base import Judge, Judgement, Label
-from alma.memory.fact_relations import FACTS, edges_of, save_edge
+from alma.memory.fact_relations import edges_of, save_edge
 from alma.memory.relation_detection import DetectedRelation, Evidence
+from alma.model.facts import is_fact, stated
 from alma.model.governance import ANONYMOUS, Attribution
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import Memory
@@ -20,14 +21,12 @@ from alma.model.scope import Scope, alive
 from alma.model.vector import Vector
 from alma.retrieval.candidates import nearest
 from alma.retrieval.scoring import moment_of
-from alma.retrieval.supersession import Edge, stated
+from alma.retrieval.supersession import Edge
 from alma.storage.base import StorageBackend, Transaction
 from alma.vectors.base import VectorIndex
 
 _EVERYWHERE = Scope.everywhere()
 _OWNERS = ("user_id", "project_id", "agent", "source_agent")
-# Events are not superseded by later events.
-_EVENTS = frozenset(("conversation", "message", "progress", "task", "error", "summary", "session"))
 _AT_ONCE = 64
 
 
@@ -35,8 +34,7 @@ _AT_ONCE = 64
 class Tuning:
     """Thresholds of the comparison and limits of how much is judged.
 
-    Facts with a cosine below `least_cosine` are about different things; text longer than `longest` characters is a
-    document, of which the judge would only read the beginning.
+    Facts with a cosine below `least_cosine` are about different things.
 
     Two preferences of one user in one category are about one thing, independent of their cosine: there, *supersedes* or
     *opposite* being more likely than not is enough (`exclusive`). Of 35 contradicting pairs of preferences this marks
@@ -48,7 +46,6 @@ class Tuning:
     exclusive: float = 0.5
     least_cosine: float = 0.4
     nearest: int = 8
-    longest: int = 600
 
 
 TUNING = Tuning()
@@ -232,15 +229,6 @@ _NEWEST: dict[type[Record], tuple[Order, ...]] = {
     UserPreference: (Order("timestamp", "desc"),),
     Memory: (Order("created_at", "desc"),),
 }
-
-
-def is_fact(record: Record) -> bool:
-    """Whether a record states a fact that is short enough to be judged."""
-    if not isinstance(record, FACTS) or not 1 < len(stated(record).strip()) <= TUNING.longest:
-        return False
-    if isinstance(record, Memory):
-        return record.session_id is None and record.memory_type not in _EVENTS
-    return True
 
 
 def of_the_same_owner(record: Record) -> tuple[Scope, Predicate]:

@@ -16,7 +16,6 @@ from alma.errors import NotFoundError, ValidationError
 from alma.memory.relation_detection import Evidence
 from alma.memory.relationships import closes_cycle, evidence_of, lock_acyclic, relationship_id
 from alma.model.governance import ANONYMOUS, Attribution
-from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.query import EVERYTHING, And, In, Or, Predicate, matches
 from alma.model.record import Record
@@ -26,9 +25,6 @@ from alma.retrieval.scoring import moment_of
 from alma.retrieval.supersession import EDGES, Edge
 from alma.storage.base import StorageBackend, Transaction
 from alma.storage.document import from_document, to_document
-
-FACTS: tuple[type[Record], ...] = (DomainKnowledge, UserPreference, Memory)
-"""The kinds that state facts, which can be restated, superseded or contradicted."""
 
 JUDGED = (Relation.SUPERSEDES, Relation.CONTRADICTS, Relation.BUILDS_ON)
 """The relations that the judge can find between two facts."""

@@ -13,6 +13,7 @@ from alma.clock import now
 from alma.errors import NotFoundError, PermissionDeniedError
 from alma.memory.fact_relations import FactRelation
 from alma.memory.filters import visible
+from alma.model.facts import stated
 from alma.model.governance import ArchiveCause
 from alma.model.learning import DomainKnowledge, UserPreference
 from alma.model.memory import Memory
@@ -21,7 +22,6 @@ from alma.model.record import Record
 from alma.model.scope import Scope, alive
 from alma.operations.access import Caller, Right
 from alma.operations.base import InProject, Name, Operation, Output, operation
-from alma.retrieval.supersession import stated
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 _OTHER = "01a1e0a2b81f7fc49d0ec9b96de703e9"

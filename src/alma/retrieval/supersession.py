@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from itertools import combinations, takewhile
 
 from alma import clock
+from alma.model.facts import stated
 from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import FactRelationship, Memory, MemoryRelationship
 from alma.model.query import And, In, Or
@@ -218,18 +219,6 @@ def _note(old: ScoredRecord, new: Record, relations: Relations) -> None:
     said = " ".join(stated(new).split())
     shown = said if len(said) <= _CHARACTERS_SHOWN else f"{said[:_CHARACTERS_SHOWN].rstrip()} …"
     old.notes = (*old.notes, f"{_how(relations, old, new)[0]}{when} by {new.key}: {shown}")
-
-
-def stated(record: Record) -> str:
-    """The statement of a memory, without its category."""
-    match record:
-        case DomainKnowledge():
-            return record.fact
-        case UserPreference():
-            return record.preference
-        case Memory():
-            return f"{record.title}: {record.content}" if record.title else record.content
-    return record.text()
 
 
 def _note_contradicting(relations: Relations, by_key: Mapping[str, ScoredRecord]) -> None:

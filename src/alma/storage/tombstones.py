@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from hashlib import blake2b
+from typing import Any
 
 from alma.clock import now
 from alma.model.governance import ArchiveCause, ArchivedRecord, Setting, SettingType
-from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, UserPreference
+from alma.model.learning import AntiPattern, DomainKnowledge, Heuristic, Outcome, UserPreference
 from alma.model.memory import Memory
 from alma.model.record import Record
 from alma.model.scope import Scope
@@ -23,19 +24,20 @@ from alma.storage.transaction import Transaction
 from alma.text.canonical import ordered_words
 
 CONVERSATIONS = "conversations"
-"""The metadata key of a fact or preference for the marks of the conversations that it was extracted from."""
+"""The metadata key of a fact, preference or outcome for the marks of the conversations that it was extracted from."""
 
 KEY = "tombstone_key"
 PREFIX = "tombstone."
 _EVERYWHERE = Scope.everywhere()
 _MOST_LISTED = 200
-_FACTS = (Memory, DomainKnowledge, UserPreference)
-_STATEMENTS: dict[type[Record], str] = {
-    Memory: "content",
-    Heuristic: "strategy",
-    DomainKnowledge: "fact",
-    AntiPattern: "pattern",
-    UserPreference: "preference",
+_MOST_CONVERSATIONS = 20
+_STATEMENTS: dict[type[Record], tuple[str, ...]] = {
+    Memory: ("content",),
+    Heuristic: ("strategy",),
+    DomainKnowledge: ("fact",),
+    AntiPattern: ("pattern",),
+    UserPreference: ("preference",),
+    Outcome: ("task_description", "strategy_used"),
 }
 
 
@@ -51,17 +53,20 @@ class Because(StrEnum):
 class Tombstone:
     """Why and when a value went, and the digests of the conversations that it was extracted from.
 
-    `before` is why a rejected record was in the archive before.
+    `name` is the key of the setting, and `before` is why a rejected record was in the archive before.
     """
+
+    name: str
 
     because: Because
     at: datetime
     before: ArchiveCause | None = None
     conversations: frozenset[str] = frozenset()
+    in_other_words: bool = False
 
     def __str__(self) -> str:
         how = "was rejected in review" if self.because is Because.REJECTED else "was deleted"
-        return f"{how} on {self.at:%Y-%m-%d}"
+        return f"{how} on {self.at:%Y-%m-%d}{', in other words' if self.in_other_words else ''}"
 
 
 def tombstones_of(tx: Transaction, records: Iterable[Record]) -> dict[str, Tombstone]:
@@ -79,11 +84,19 @@ def tombstone_of(tx: Transaction, record: Record) -> Tombstone | None:
     return tombstones_of(tx, [record]).get(str(record.key))
 
 
-def deleted_by_owner(tx: Transaction, record: Record) -> list[str]:
-    """The ids of the facts that the owner of a record deleted or rejected last."""
+def has_tombstones(tx: Transaction) -> bool:
+    """Whether anything was ever deleted or rejected in this store."""
+    return _key(tx) is not None
+
+
+def deleted_by_owners(tx: Transaction, records: Sequence[Record]) -> dict[str, list[str]]:
+    """For each of these records the ids of what its owner deleted or rejected last; none for most."""
     key = _key(tx)
-    row = None if key is None else tx.get(Setting, f"{PREFIX}{_owner(key, record)}", _EVERYWHERE)
-    return [] if row is None else list(row.typed_value)
+    if key is None or not records:
+        return {}
+    owners = {str(record.key): f"{PREFIX}{_owner(key, record)}" for record in records}
+    lists = {row.key: list(row.typed_value) for row in tx.get_many(Setting, list({*owners.values()}), _EVERYWHERE)}
+    return {each: lists[owner] for each, owner in owners.items() if owner in lists}
 
 
 def note_tombstones(
@@ -98,7 +111,7 @@ def note_tombstones(
     for record in said:
         name = _name(key, record)
         assert name is not None
-        marks = [_digest(key, "conversation", mark) for mark in _conversations(record)]
+        marks = [_digest(key, "conversation", mark) for mark in conversations_of(record)]
         value = {"because": because, "at": moment.isoformat(), "before": before, CONVERSATIONS: marks}
         value = {field: each for field, each in value.items() if each}
         rows[name] = Setting(
@@ -107,7 +120,7 @@ def note_tombstones(
     with tx.without_reason():
         tx.save(*rows.values())
         if because is not Because.ERASED:
-            _list_ids(tx, key, [record for record in said if isinstance(record, _FACTS)])
+            _list_ids(tx, key, said)
 
 
 def _list_ids(tx: Transaction, key: bytes, records: Sequence[Record]) -> None:
@@ -120,13 +133,17 @@ def _list_ids(tx: Transaction, key: bytes, records: Sequence[Record]) -> None:
         row = tx.get(Setting, name, _EVERYWHERE)
         listed = dict.fromkeys([*(() if row is None else row.typed_value), *ids])
         value = json.dumps(list(listed)[-_MOST_LISTED:])
-        tx.save(Setting(key=name, value=value, value_type=SettingType.JSON, description="Facts deleted last"))
+        tx.save(Setting(key=name, value=value, value_type=SettingType.JSON, description="Records deleted last"))
 
 
 def lift_tombstones(tx: Transaction, records: Iterable[Record]) -> None:
     """Allow what these records say to be stored again."""
     key = _key(tx)
-    names = [] if key is None else [name for record in records if (name := _name(key, record)) is not None]
+    drop_tombstones(tx, [] if key is None else [name for each in records if (name := _name(key, each)) is not None])
+
+
+def drop_tombstones(tx: Transaction, names: Sequence[str]) -> None:
+    """Allow the values of these tombstones to be stored again."""
     if names:
         tx.delete(Setting, names, _EVERYWHERE)
 
@@ -136,7 +153,20 @@ def is_from_before(tx: Transaction, tombstone: Tombstone, record: Record) -> boo
     key = _key(tx)
     if key is None:
         return False
-    return any(_digest(key, "conversation", mark) in tombstone.conversations for mark in _conversations(record))
+    return any(_digest(key, "conversation", mark) in tombstone.conversations for mark in conversations_of(record))
+
+
+def conversations_of(record: Record) -> Sequence[str]:
+    """The marks of the conversations that a record was extracted from."""
+    metadata = getattr(record, "metadata", None)
+    known = metadata.get(CONVERSATIONS) if isinstance(metadata, Mapping) else None
+    return [mark for mark in known if isinstance(mark, str)] if isinstance(known, list | tuple) else []
+
+
+def with_conversations(metadata: Mapping[str, Any], marks: Iterable[str]) -> dict[str, Any]:
+    """The metadata of a record with the marks of more conversations."""
+    known = dict.fromkeys([*metadata.get(CONVERSATIONS, ()), *marks])
+    return {**metadata, CONVERSATIONS: list(known)[-_MOST_CONVERSATIONS:]}
 
 
 def of_another_store(tx: Transaction, settings: Iterable[str]) -> set[str]:
@@ -172,14 +202,25 @@ def _new_key(tx: Transaction) -> bytes:
 
 
 def _statement(record: Record) -> str:
-    name = _STATEMENTS.get(type(record))
-    return "" if name is None else " ".join(ordered_words(getattr(record, name) or ""))
+    names = _STATEMENTS.get(type(record), ())
+    return " ".join(word for name in names for word in ordered_words(getattr(record, name) or ""))
 
 
 def _name(key: bytes, record: Record) -> str | None:
     """The name of the tombstone of a record's text; None for kinds without one."""
     said = _statement(record)
-    return f"{PREFIX}{_owner(key, record)}.{_digest(key, 'value', said)}" if said else None
+    return f"{PREFIX}{_owner(key, record)}.{_digest(key, 'value', said, *_apart(record))}" if said else None
+
+
+def _apart(record: Record) -> tuple[object, ...]:
+    """What tells values of the same words apart: a warning is no rule, and each outcome is an event of its own."""
+    match record:
+        case AntiPattern():
+            return ("warning",)
+        case Outcome():
+            heard = conversations_of(record)[:1] or (record.timestamp and record.timestamp.isoformat(),)
+            return ("outcome", record.agent, record.success, *heard)
+    return ()
 
 
 def _owner(key: bytes, record: Record) -> str:
@@ -196,16 +237,11 @@ def _digest(key: bytes, *parts: object) -> str:
     return blake2b(repr(parts).encode(errors="surrogatepass"), digest_size=16, key=key).hexdigest()
 
 
-def _conversations(record: Record) -> Sequence[str]:
-    metadata = getattr(record, "metadata", None)
-    known = metadata.get(CONVERSATIONS) if isinstance(metadata, Mapping) else None
-    return [mark for mark in known if isinstance(mark, str)] if isinstance(known, list | tuple) else []
-
-
 def _parsed(row: Setting) -> Tombstone:
     value = row.typed_value
     before = value.get("before")
     return Tombstone(
+        row.key,
         Because(value["because"]),
         datetime.fromisoformat(value["at"]),
         None if before is None else ArchiveCause(before),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from alma.judge.deleted_values import DeletedValues
 from alma.model.governance import ANONYMOUS, Attribution, Setting, default_settings
 from alma.model.kinds import kind_named
 from alma.model.memory import ChangeType, MemoryVersion
@@ -17,7 +18,7 @@ from alma.model.record import Record, RecordSpec, Unique
 from alma.storage import history
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.document import to_document
-from alma.storage.tombstones import KEY, lift_tombstones, of_another_store, tombstones_of
+from alma.storage.tombstones import KEY, Tombstone, lift_tombstones, of_another_store, tombstones_of
 from alma.transfer.ledger import NO_LEDGER, READ_AT, Entry, Ledger, content_digest, counters_of, shared_version
 from alma.transfer.parcels import EVERYWHERE, Conflict, Parcel, Refused, Renamed, TransferReport, versions_of
 
@@ -46,6 +47,11 @@ def last_changed_at(record: Record) -> datetime:
         return moment or _NEVER
     moments = (getattr(record, name) for name in _CHANGED_AT if name in record.spec.by_name)
     return max((moment for moment in moments if moment is not None), default=_NEVER)
+
+
+def is_active(record: Record) -> bool:
+    """Whether a record is in use; a deleted one may arrive, as it brings nothing back."""
+    return bool(getattr(record, "is_active", True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,8 @@ class Arrival:
 
     def take(self, cls: type[Record], parcels: Sequence[Parcel]) -> None:
         """Store records of one kind; records that they reference must have arrived before."""
-        names, report = self._storage.write(lambda tx: self._take(tx, cls, parcels), self._by)
+        gone = self._gone(cls, parcels)
+        names, report = self._storage.write(lambda tx: self._take(tx, cls, parcels, gone), self._by)
         self._names = names
         self.report.add(report)
 
@@ -94,7 +101,17 @@ class Arrival:
         taken = self._storage.write(take, self._by)
         (self.report.new if taken else self.report.unchanged)[MemoryVersion.spec.kind] += 1
 
-    def _take(self, tx: Transaction, cls: type[Record], parcels: Sequence[Parcel]) -> tuple[Names, TransferReport]:
+    def _gone(self, cls: type[Record], parcels: Sequence[Parcel]) -> Mapping[str, Tombstone]:
+        """The tombstones of new records that say what was deleted here, by their ids."""
+        if self._deleted or cls is Setting:
+            return {}
+        model = self._storage.embedding_model
+        own = {str(v.record_id): v.vector for each in parcels for v in each.vectors if v.part == 0 and v.model == model}
+        return DeletedValues(self._storage).among_new([p.record for p in parcels if is_active(p.record)], own)
+
+    def _take(
+        self, tx: Transaction, cls: type[Record], parcels: Sequence[Parcel], gone: Mapping[str, Tombstone]
+    ) -> tuple[Names, TransferReport]:
         report = TransferReport()
         names = self._names.copy()
         known = names.settled(tx, cls, parcels, report)
@@ -103,7 +120,7 @@ class Arrival:
         stored = {record.key: record for record in tx.get_many(cls, keys, EVERYWHERE)}
         fitting = _referring(tx, cls.spec, known, report)
         fresh = [parcel for parcel in fitting if parcel.record.key not in stored]
-        self._add(tx, cls, fresh, entries, report)
+        self._add(tx, cls, fresh, entries, report, gone)
         self._change(tx, cls, [parcel for parcel in fitting if parcel.record.key in stored], stored, entries, report)
         return names, report
 
@@ -116,13 +133,14 @@ class Arrival:
         parcels: Sequence[Parcel],
         entries: Mapping[str, Entry],
         report: TransferReport,
+        deleted: Mapping[str, Tombstone],
     ) -> None:
         had = _last_versions(tx, cls.spec, [parcel.record.key for parcel in parcels])
         if not self._ledger.undoes_deletions:
             gone = {p.record.key for p in parcels if _deleted_since(had.get(p.record.key), p.record)}
             report.kept[cls.spec.kind] += len(gone)
             parcels = [parcel for parcel in parcels if parcel.record.key not in gone]
-        parcels = self._returning(tx, cls, parcels, report)
+        parcels = self._returning(tx, cls, parcels, report, deleted)
         ready = {parcel.record.key: entries[parcel.record.key].counted(None, parcel.record, None) for parcel in parcels}
         # A record deleted here has a history already; its return is added to it.
         adopted = [p for p in parcels if p.versions and p.record.key not in had]
@@ -140,18 +158,24 @@ class Arrival:
         )
 
     def _returning(
-        self, tx: Transaction, cls: type[Record], parcels: Sequence[Parcel], report: TransferReport
+        self,
+        tx: Transaction,
+        cls: type[Record],
+        parcels: Sequence[Parcel],
+        report: TransferReport,
+        deleted: Mapping[str, Tombstone],
     ) -> list[Parcel]:
         """The parcels without what was deleted or rejected here; tombstones of another store do not replace these."""
         if cls is Setting:
             foreign = of_another_store(tx, (parcel.record.key for parcel in parcels))
             return [parcel for parcel in parcels if parcel.record.key not in foreign]
-        active = [parcel.record for parcel in parcels if getattr(parcel.record, "is_active", True)]
-        gone = {} if self._deleted else tombstones_of(tx, active)
+        active = [parcel.record for parcel in parcels if is_active(parcel.record)]
+        gone = {} if self._deleted else {**deleted, **tombstones_of(tx, active)}
+        gone = {key: tombstone for key, tombstone in gone.items() if key in {str(each.key) for each in active}}
         if self._deleted:
             lift_tombstones(tx, active)
         for key, tombstone in gone.items():
-            report.refused.append(Refused(cls.spec.kind, key, f"it {tombstone} here; --deleted restores it"))
+            report.refused.append(Refused(cls.spec.kind, key, f"it {tombstone} (in this store); --deleted restores it"))
         return [parcel for parcel in parcels if str(parcel.record.key) not in gone]
 
     # ------------------------------------------------------------------ existing records

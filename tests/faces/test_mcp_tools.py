@@ -196,6 +196,24 @@ def test_what_is_learned_is_retrieved(options: Options) -> None:
     assert nothing.content[0].text == "Nothing stored is relevant to this task."
 
 
+def test_where_benefit_is_measured_the_outcome_names_its_retrieval(tmp_path: Path) -> None:
+    file = configured(tmp_path)
+    file.write_text(f"{file.read_text()}  benefit: {{withhold: 0.01}}\n")
+
+    async def talk(client: Client) -> Any:
+        for _ in range(3):
+            await client.call_tool("alma_learn", LEARNED)
+        shown: Any = await client.call_tool("alma_retrieve", {"task": "Test the login form", "agent": "helena"})
+        retrieval_id = shown.content[0].text.rpartition("retrieval_id: ")[2]
+        await client.call_tool("alma_learn", {**LEARNED, "task": "Something else", "retrieval_id": retrieval_id})
+        wrong = await client.call_tool("alma_learn", {**LEARNED, "retrieval_id": "unknown"})
+        return (await client.call_tool("alma_benefit_report", {})).structured_content, wrong.structured_content
+
+    report, wrong = asked(Options(config=str(file), toolset="full"), talk)
+    assert report["outcomes"] == {"not stated": 1}
+    assert "has no retrieval 'unknown'" in str(wrong["notes"])
+
+
 def test_search_hits_are_slim_and_have_details_on_request(options: Options) -> None:
     async def talk(client: Client) -> Any:
         kept = await client.call_tool("alma_remember", {"content": "The staging database is called bluebird"})

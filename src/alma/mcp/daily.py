@@ -51,10 +51,11 @@ class DailyTool:
 
 
 def _retrieved(found: Retrieved) -> str:
-    """The prompt and nothing else; a model cannot be sent an empty text."""
+    """The prompt, and where benefit is measured the retrieval_id; a model cannot be sent an empty text."""
     why = found.degraded or found.hint
     nothing = NOTHING if found.stable_block is None or not found.stable_block.text else NOTHING_NEW
-    return found.prompt or (f"{nothing} ({why})" if why else nothing)
+    text = found.prompt or (f"{nothing} ({why})" if why else nothing)
+    return text if found.retrieval_id is None else f"{text.rstrip()}\n\nretrieval_id: {found.retrieval_id}"
 
 
 def _learned(learned: LearnedFrom) -> JsonObject:
@@ -153,6 +154,7 @@ DAILY: tuple[DailyTool, ...] = (
             "error_message": "For a failure: the error, verbatim.",
             "feedback": "What the user said about it.",
             "verified_by": "What verified the outcome: tests, tool, human or self-report.",
+            "retrieval_id": "That which alma_retrieve gave for this task, if any.",
         },
         _learned,
     ),

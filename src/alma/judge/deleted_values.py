@@ -82,7 +82,9 @@ class DeletedValues:
         if not pairs:
             return []
         try:
-            judged = self._judge().compare([(_compared(record), _compared(known)) for record, known, _ in pairs])
+            judged = self._judge().compare(
+                [(compared_text(record), compared_text(known)) for record, known, _ in pairs]
+            )
         except ProviderError as exc:
             _log.warning("deleted values could not be compared", extra={"error": repr(exc)})
             return [False] * len(pairs)
@@ -104,7 +106,7 @@ def deleted_near(
     found: dict[str, list[tuple[Record, Tombstone]]] = {}
     for record in records:
         ids = deleted.get(str(record.key))
-        if not ids or not _compared(record):
+        if not ids or not compared_text(record):
             continue
         cls, of_owner = type(record), id(ids)
         if (cls, of_owner) not in known:
@@ -152,10 +154,10 @@ def _may_say_the_same(record: Record, known: Record) -> bool:
         # An outcome is an event: only what is said of the same conversation can be the same one.
         is_same_event = not set(conversations_of(record)).isdisjoint(conversations_of(known))
         return is_same_event and record.success == known.success
-    return signs_and_tense(_compared(record)) == signs_and_tense(_compared(known))
+    return signs_and_tense(compared_text(record)) == signs_and_tense(compared_text(known))
 
 
-def _compared(record: Record) -> str:
+def compared_text(record: Record) -> str:
     """What the judge compares; empty for what it cannot read."""
     match record:
         case Heuristic():
@@ -170,7 +172,7 @@ def _compared(record: Record) -> str:
 
 
 def _shared_words(one: Record, other: Record) -> float:
-    words, others = set(terms(_compared(one))), set(terms(_compared(other)))
+    words, others = set(terms(compared_text(one))), set(terms(compared_text(other)))
     return len(words & others) / len(words | others) if words | others else 0.0
 
 

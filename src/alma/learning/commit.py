@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from alma import clock
 from alma.judge.base import OTHER, Judgement, Label
-from alma.judge.deleted_values import deleted_near
+from alma.judge.deleted_values import compared_text, deleted_near
 from alma.learning.heuristics import (
     EVIDENCE_READ,
     DetailedTrial,
@@ -324,8 +324,7 @@ class Commit:
 
     def _deleted_in_other_words(self, made: Heuristic | AntiPattern) -> Tombstone | None:
         for known, tombstone in deleted_near(self._tx, [made]).get(made.id, ()):
-            said = (each.strategy if isinstance(each, Heuristic) else each.pattern for each in (made, known))
-            if self._judgement(*said)["same"] >= self._strategies.tuning.same:
+            if self._judgement(compared_text(made), compared_text(known))["same"] >= self._strategies.tuning.same:
                 return tombstone
         return None
 

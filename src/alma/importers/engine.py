@@ -24,7 +24,6 @@ from alma.importers.planning import Entry, Plan, Planner, QuarantinedRecord, qua
 from alma.importers.records import IMPORT, SOURCE, build_memory
 from alma.importers.sources import Source
 from alma.ingest.screening import injection_in, injection_in_record
-from alma.judge.deleted_values import DeletedValues
 from alma.memory.archive import ARCHIVABLE, archive_unstored, attach_dependents
 from alma.memory.settings import SystemSettings
 from alma.model.governance import ArchiveCause, Attribution
@@ -34,6 +33,7 @@ from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor
 from alma.retrieval.writing import join_space
 from alma.storage.base import RecordVector, StorageBackend, Transaction
 from alma.storage.bundles import Bundle
+from alma.storage.deleted_values import DeletedValues
 from alma.storage.tombstones import Tombstone
 from alma.transfer.arrival import put_vectors
 from alma.transfer.lines import Limits

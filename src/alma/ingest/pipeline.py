@@ -16,7 +16,6 @@ from alma.ingest.echo_guard import EchoGuard, said_by
 from alma.ingest.screening import DefaultScreen, InjectionScreen, injection_in, injection_in_record
 from alma.judge import default_judge
 from alma.judge.base import Judge
-from alma.judge.deleted_values import DeletedValues
 from alma.memory.archive import ARCHIVABLE, Archive
 from alma.memory.fact_comparison import NOTHING, Comparison, FactComparison, Verdict, of_the_same_owner
 from alma.memory.fact_relations import forget_judged, restate, supersede
@@ -33,6 +32,7 @@ from alma.redaction.nested import Masked
 from alma.redaction.redactor import DEFAULT_REDACTOR, Redactor, checked_redactor, redact_record
 from alma.retrieval.writing import Embedded, embedded, join_space
 from alma.storage.base import StorageBackend, Transaction
+from alma.storage.deleted_values import DeletedValues
 from alma.storage.tombstones import Because, Tombstone, drop_tombstones, is_from_before, lift_tombstones, tombstone_of
 from alma.vectors.base import VectorIndex
 

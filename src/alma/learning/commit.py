@@ -13,7 +13,6 @@ from typing import Any, TypeVar
 
 from alma import clock
 from alma.judge.base import OTHER, Judgement, Label
-from alma.judge.deleted_values import compared_text, deleted_near
 from alma.learning.heuristics import (
     EVIDENCE_READ,
     DetailedTrial,
@@ -29,6 +28,7 @@ from alma.learning.planning import LessonMatch, Missing, Neighbours, Plan, Plann
 from alma.learning.strategies import StrategyComparer
 from alma.model.learning import AntiPattern, Belief, Heuristic, Outcome
 from alma.model.vector import Vector
+from alma.storage.deleted_values import compared_text, deleted_near
 from alma.storage.tombstones import Because, Tombstone, tombstone_of
 from alma.storage.transaction import Transaction
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from alma.judge.deleted_values import DeletedValues
 from alma.model.governance import ANONYMOUS, Attribution, Setting, default_settings
 from alma.model.kinds import kind_named
 from alma.model.memory import ChangeType, MemoryVersion
@@ -17,6 +16,7 @@ from alma.model.query import And, Compare, In
 from alma.model.record import Record, RecordSpec, Unique
 from alma.storage import history
 from alma.storage.base import RecordVector, StorageBackend, Transaction
+from alma.storage.deleted_values import DeletedValues
 from alma.storage.document import to_document
 from alma.storage.tombstones import KEY, Tombstone, lift_tombstones, of_another_store, tombstones_of
 from alma.transfer.ledger import NO_LEDGER, READ_AT, Entry, Ledger, content_digest, counters_of, shared_version

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from alma import ALMA, Scope
+from alma.benefit.signals import reaction_to, signal_of
 from alma.extraction import AutoLearner, create_extractor
 from alma.harness import Agent, Context, Harness, Setting
 from alma.hooks.files import HookFiles
 from alma.hooks.hosts import HOSTS, PROMPT, Event, event_of
 from alma.hooks.learning import HookService
-from alma.hooks.signals import reaction_to, signal_of
 from alma.model.governance import BenefitTrial
 from alma.model.learning import Outcome
 from alma.operations.access import Caller

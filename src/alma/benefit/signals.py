@@ -1,23 +1,23 @@
-"""Signals about the outcome of a task, from the commands of an agent and the next prompt of a user."""
+"""Signals about the outcome of a task, from the tools of an agent and the next prompt of a user."""
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from alma.benefit.log import is_same_task
+from alma.benefit.reactions import reaction_in
 from alma.lazy import lazy_regex
 
 EXIT_STATUS, TEST_RESULTS = "exit-status", "test-results"
 
-_COMMAND_END = lazy_regex(r"[;\n]")
-_TOKEN = lazy_regex(r"[\w']+|[^\w\s]")
+_COMMAND_END = lazy_regex(r"[;
+]")
 _PROGRAM_WORDS, _COMMAND_WORDS = 5, 4
-_LONGEST_REACTION = 14
 
 
 class Signal(NamedTuple):
@@ -28,8 +28,8 @@ class Signal(NamedTuple):
 
 
 @cache
-def _words() -> Mapping[str, Any]:
-    return tomllib.loads(files("alma.hooks").joinpath("signals.toml").read_text(encoding="utf-8"))
+def _words() -> Mapping[str, Sequence[str]]:
+    return tomllib.loads(files("alma.benefit").joinpath("signals.toml").read_text(encoding="utf-8"))
 
 
 def signal_of(command: str) -> str:
@@ -41,7 +41,7 @@ def signal_of(command: str) -> str:
 
 
 def _runs_tests(part: str) -> bool:
-    known = _words()["commands"]
+    known = _words()
     words = [word.rpartition("/")[2] for word in part.split() if "=" not in word][:_PROGRAM_WORDS]
     if not words or not set(words).isdisjoint(known["others"]):
         return False
@@ -55,14 +55,5 @@ def reaction_to(task: str, prompt: str) -> Signal | None:
     """The signal in the prompt after a task: a retry, a correction or thanks; None for anything else."""
     if is_same_task(task, prompt):
         return Signal("retry", success=False)
-    words = _TOKEN.findall(prompt.strip().lower().replace("’", "'"))[:_LONGEST_REACTION]
-    said = f" {' '.join(words)} "
-    # "Thanks, but it still fails" is a correction.
-    if _has(said, _words()["correction"]):
-        return Signal("correction", success=False)
-    return Signal("thanks", success=True) if _has(said, _words()["thanks"]) else None
-
-
-def _has(said: str, known: Mapping[str, Collection[str]]) -> bool:
-    begins = any(said.startswith(f" {each} ") for each in known["begins"])
-    return begins or any(f" {each} " in said for each in known["has"])
+    reaction = reaction_in(prompt)
+    return None if reaction is None else Signal(reaction, success=reaction == "thanks")

@@ -10,13 +10,13 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
+from alma.benefit.signals import TEST_RESULTS, Signal, reaction_to, signal_of
 from alma.core import ALMA
 from alma.errors import ALMAError, NotFoundError
 from alma.extraction.auto_learner import AutoLearner
 from alma.extraction.model import create_extractor
 from alma.hooks.files import HookFiles
 from alma.hooks.hosts import FAILURE, PROMPT, START, TOOL, Event, Json
-from alma.hooks.signals import TEST_RESULTS, Signal, reaction_to, signal_of
 from alma.hooks.texts import BLOCK_TOKENS, TASK_TOKENS, without_marked
 from alma.model.injection import Block, Shown, block_of
 from alma.model.learning import SIGNAL
@@ -65,7 +65,8 @@ class HookService:
             if served := waiting.get("served"):
                 self._alma.ingest.served(served, agent, self._alma.scope(agent))
             elif event.act == PROMPT:
-                self._observe(reaction_to(event.before, event.prompt), event.before, agent)
+                if self._alma.benefit.is_used:
+                    self._observe(reaction_to(event.before, event.prompt), event.before, agent)
             elif event.act in (TOOL, FAILURE):
                 signal = Signal(signal_of(event.command), event.act == TOOL) if event.command else None
                 self._observe(signal, event.prompt, agent)

@@ -104,8 +104,8 @@ class ALMAContextProvider(ContextProvider):
 def _item(message: Message) -> Item:
     payload = message.to_dict()
     role = str(payload["role"])
-    kinds = {content.get("type") for content in payload.get("contents", ())}
-    called = kinds - {"text"}
     text = message.text if role in ("user", "assistant", "system") else said_in(payload.get("contents"))
     said = role in ("user", "assistant") and bool(message.text)
-    return Item(payload, role, text, said=said, trusted=role != "tool" and "function_result" not in called)
+    results = [content for content in payload.get("contents", ()) if content.get("type") == "function_result"]
+    succeeded = not any(content.get("exception") for content in results) if results else None
+    return Item(payload, role, text, said=said, trusted=role != "tool" and not results, succeeded=succeeded)

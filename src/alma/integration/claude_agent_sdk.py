@@ -124,7 +124,8 @@ def _item(entry: SessionStoreEntry) -> Item:
     kinds = {block.get("type") for block in blocks if isinstance(block, Mapping)}
     speaker, uuid = payload["type"], payload.get("uuid")
     if "tool_result" in kinds:
-        return Item(payload, "tool", said_in(content), said=False, trusted=False, external_id=uuid)
+        failed = any(block.get("is_error") for block in blocks if isinstance(block, Mapping))
+        return Item(payload, "tool", said_in(content), False, False, uuid, succeeded=not failed)
     called = [f"{block['name']} {block.get('input', '')}" for block in blocks if _is_call(block)]
     text = "\n".join((said_in(content if message is not None else payload), *called))
     return Item(payload, speaker, text, said=speaker in ("user", "assistant") and not called, external_id=uuid)

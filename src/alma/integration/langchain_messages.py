@@ -17,7 +17,9 @@ def item_of(message: BaseMessage, external_id: str | None = None) -> Item:
     """What people and models say is searched by meaning, the rest by words; the output of tools is not trusted."""
     kind = message.type.removesuffix("MessageChunk").lower()
     said, trusted = kind in _SPEAKERS, kind not in ("tool", "function")
-    return Item(message_to_dict(message), kind, said_in(message.content), said, trusted, external_id)
+    status = getattr(message, "status", None) if kind == "tool" else None
+    succeeded = None if status is None else status != "error"
+    return Item(message_to_dict(message), kind, said_in(message.content), said, trusted, external_id, succeeded)
 
 
 def messages_in(value: Any) -> Iterator[BaseMessage]:

@@ -68,13 +68,24 @@ class ALMASession(SessionABC):
         await asyncio.to_thread(self._transcript.clear)
 
 
+def _succeeded(payload: Mapping[str, Any]) -> bool | None:
+    """What an output says of its call: the exit codes of a shell, or the status of a patch; None for functions."""
+    output = payload.get("output")
+    outcomes = [each.get("outcome") for each in output if isinstance(each, Mapping)] if isinstance(output, list) else []
+    ended = [each for each in outcomes if isinstance(each, Mapping)]
+    if ended:
+        return all(each.get("exit_code") == 0 for each in ended)
+    return payload.get("status") != "failed" if payload.get("type") == "apply_patch_call_output" else None
+
+
 def _item(item: Mapping[str, Any]) -> Item:
     payload = dict(item)
     kind = str(payload.get("type") or "message")
     if kind == "message":
         return Item(payload, str(payload.get("role") or ""), said_in(payload.get("content")))
     if kind.endswith("_output"):
-        return Item(payload, "tool", said_in(payload.get("output")), said=False, trusted=False)
+        output = payload.get("output")
+        return Item(payload, "tool", said_in(output), said=False, trusted=False, succeeded=_succeeded(payload))
     if "name" in payload:
         return Item(payload, kind, f"{payload['name']} {payload.get('arguments') or ''}", said=False)
     return Item(payload, kind, said_in(payload), said=False)

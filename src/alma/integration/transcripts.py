@@ -7,6 +7,7 @@ text of the memory, by which ALMA's own search finds it.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -14,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from alma import clock
+from alma.benefit.signals import EXIT_STATUS, Signal, reaction_to
 from alma.core import checked_memory
+from alma.errors import ALMAError, NotFoundError
 from alma.memory.sessions import created
 from alma.model.common import LONGEST_TEXT, checked_name
 from alma.model.fields import LONGEST_NAME, JsonObject, Refused, canonical_json
@@ -29,6 +32,8 @@ from alma.storage.base import Transaction
 
 if TYPE_CHECKING:
     from alma.core import ALMA
+
+_log = logging.getLogger("alma.integration")
 
 CONVERSATION = "conversation"
 # fmt: off
@@ -54,7 +59,7 @@ class Item:
     """An item of a conversation: its JSON, who speaks and what is said; `external_id` makes it unique.
 
     What people and models say is searched by meaning, and the rest by its words only. `trusted` is False for the output
-    of tools.
+    of tools, of which `succeeded` is what the framework reports, if it does.
     """
 
     payload: JsonObject
@@ -63,6 +68,12 @@ class Item:
     said: bool = True
     trusted: bool = True
     external_id: str | None = None
+    succeeded: bool | None = None
+
+    @property
+    def is_prompt(self) -> bool:
+        """Whether a user says it."""
+        return self.speaker in _PEOPLE and self.trusted
 
 
 class Transcript:
@@ -114,24 +125,30 @@ class Transcript:
     ) -> None:
         """Add items at the end; those whose `external_id` is in the conversation are passed over.
 
-        `changed` changes the session in the same transaction, and `also` writes what else belongs to it.
+        `changed` changes the session in the same transaction, and `also` writes what else belongs to it. Where the
+        benefit of memories is measured for the agent, what tools and users say about its tasks are signals.
         """
         ready = self._ingest.ready([self._memory(item) for item in items], embed=_is_conversation)
 
-        def add(tx: Transaction) -> None:
+        def add(tx: Transaction) -> list[Item]:
             self._enter(tx, changed)
             known = self._known(tx, [memory for memory, _ in ready])
-            place = self._last_place(tx)
-            for memory, passages in ready:
+            place, added = self._last_place(tx), []
+            for item, (memory, passages) in zip(items, ready, strict=True):
                 if memory.external_id is None or memory.external_id not in known:
                     place += 1
                     known.add(memory.external_id)
                     Embedded(memory.replace(id=self._id(place)), passages).save(tx)
+                    added.append(item)
             if also is not None:
                 also(tx)
+            return added
 
         if items or also is not None:
-            self._storage.write(add, self._by)
+            before = self._last_prompt() if self._is_measured and any(map(_tells, items)) else ""
+            added = self._storage.write(add, self._by)
+            if self._is_measured:
+                self._observe(added, before)
 
     def pop(self) -> JsonObject | None:
         """Take the last item out of the conversation; it can be restored until it is purged."""
@@ -154,6 +171,41 @@ class Transcript:
             tx.update(Session, self.session_id, ended, self._own)
 
         self._storage.write(clear, self._by)
+
+    # ------------------------------------------------------------------ signals
+
+    @property
+    def _is_measured(self) -> bool:
+        return self._by.agent is not None and self._alma.benefit.is_used
+
+    def _last_prompt(self) -> str:
+        """What the user said last, which is the task at hand."""
+        where = And(self._kept(), In("title", _PEOPLE), Compare("memory_type", "eq", CONVERSATION))
+        last = self._storage.find(Memory, self._scope, where, _LATEST_FIRST, 1)
+        return last[0].content if last else ""
+
+    def _observe(self, items: Sequence[Item], task: str) -> None:
+        """Store what these items say about the tasks that the agent retrieved memories for."""
+        for item in items:
+            signal = None
+            if item.is_prompt:
+                signal = reaction_to(task, item.text) if task else None
+            elif item.succeeded is not None:
+                signal = Signal(EXIT_STATUS, item.succeeded)
+            if signal is not None and task:
+                self._note(signal, task)
+            task = item.text if item.is_prompt else task
+
+    def _note(self, signal: Signal, task: str) -> None:
+        try:
+            self._alma.benefit.observe(
+                signal.name, signal.success, agent=str(self._by.agent), project_id=self._alma.project_id, task=task
+            )
+        except NotFoundError:
+            pass  # The agent retrieved nothing for this task.
+        except ALMAError as exc:
+            # A conversation is stored without its signals.
+            _log.warning("a signal was not stored", extra={"error": str(exc)})
 
     # ------------------------------------------------------------------ internals
 
@@ -291,6 +343,10 @@ def restored(kept: JsonObject) -> JsonObject:
 
 def _payload(memory: Memory) -> JsonObject:
     return restored(memory.content_json or {})
+
+
+def _tells(item: Item) -> bool:
+    return item.is_prompt or item.succeeded is not None
 
 
 def _is_conversation(memory: Memory) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from alma import clock
 from alma.benefit.report import BenefitReport, MemoryBenefit, demoted, reinstated, report_of
 from alma.benefit.slices import eligible_in, is_eligible, with_demoted, without
-from alma.benefit.trials import Arm, Trial, is_withheld
+from alma.benefit.trials import Arm, Trial, decidable, is_withheld
 from alma.benefit.tuning import TUNING
 from alma.errors import NotFoundError, StorageError, ValidationError
 from alma.model.common import same_name
@@ -51,6 +51,8 @@ _LEAST_OVERLAP, _SAME_WORDS = 0.5, 0.8
 _RECENT = 200
 _SUSPECTED = "suspected"
 _MOST_TRIALS = 20_000
+_HARM_IS_KNOWN_FOR = timedelta(minutes=10)
+_MOST_SCOPES = 64
 _NEWEST = (Order("created_at", "desc"), Order("id", "desc"))
 
 
@@ -70,6 +72,7 @@ class BenefitLog:
         self._storage = storage
         self._withhold = _share(withhold)
         self._of = {same_name(agent): _share(share) for agent, share in (of or {}).items()}
+        self._harmful: dict[Scope, tuple[datetime, Sequence[MemoryBenefit]]] = {}
 
     def share(self, agent: str) -> float:
         """The share of eligible lessons that is withheld from an agent."""
@@ -165,6 +168,17 @@ class BenefitLog:
         trials = [trial for row in rows if (trial := _trial_of(row, signals=signals)) is not None]
         return report_of(self._storage, scope, trials, _counted(rows))
 
+    def harmful(self, scope: Scope) -> Sequence[MemoryBenefit]:
+        """The stored memories that harm and are not demoted, as they were known within the last ten minutes."""
+        known = self._harmful.get(scope)
+        if known is None or clock.now() - known[0] >= _HARM_IS_KNOWN_FOR:
+            trials = decidable(self.trials(scope), TUNING.least_of_each)
+            known = clock.now(), report_of(self._storage, scope, trials, {}).harmful
+            if len(self._harmful) >= _MOST_SCOPES:
+                self._harmful.clear()
+            self._harmful[scope] = known
+        return known[1]
+
     def _rows(self, scope: Scope, since: datetime | None) -> list[BenefitTrial]:
         where: list[Predicate] = [] if since is None else [Compare("created_at", "ge", since)]
         rows = self._storage.find(BenefitTrial, scope, And(*where), _NEWEST, _MOST_TRIALS)
@@ -185,6 +199,7 @@ class BenefitLog:
 
         The numbers are stored in their metadata. `reinstate` undoes it.
         """
+        self._harmful.clear()
         harmful = [each for each in self.report(scope).harmful if ids is None or each.memory_id in ids]
         return demoted(self._storage, scope, harmful, is_eligible, by, dry_run=dry_run)
 
@@ -216,6 +231,7 @@ class BenefitLog:
 
     def reinstate(self, kind: str, ids: Collection[str], scope: Scope, by: Attribution = ANONYMOUS) -> list[str]:
         """Use demoted memories again, and measure them anew from now on; returns the ids of those that were demoted."""
+        self._harmful.clear()
         return reinstated(self._storage, scope, kind, ids, by)
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -104,6 +105,14 @@ class BenefitEstimator:
             additive_effects(self.trials, self._most_tried(), self.tuning),
             len(self.trials),
         )
+
+
+def decidable(trials: Sequence[Trial], least_of_each: int) -> list[Trial]:
+    """The trials with those memories only that were shown and withheld often enough for a verdict."""
+    counts = Counter((name, arm.shown) for trial in trials for name, arm in trial.arms.items())
+    names = {name for name, _ in counts if min(counts[name, True], counts[name, False]) >= least_of_each}
+    found = ((trial, {name: arm for name, arm in trial.arms.items() if name in names}) for trial in trials)
+    return [replace(trial, arms=arms) for trial, arms in found if arms]
 
 
 def estimated(trials: Iterable[Trial], tuning: Tuning = TUNING) -> Benefit:

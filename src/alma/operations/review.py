@@ -184,7 +184,7 @@ def _harmful(caller: Caller, request: Inbox) -> Iterator[InboxItem]:
     demoted = At("metadata", (DEMOTED, IS_DEMOTED), value=True)
     for place in places(caller, request.project_id, list(LESSONS)):
         if harms is None:
-            harms = {each.memory_id: each for each in caller.store.benefit.report(place.scope).harmful}
+            harms = {each.memory_id: each for each in caller.store.benefit.harmful(place.scope)}
         where = place.within(Or(demoted, In(place.cls.spec.key, list(harms))))
         newest = (Order(place.created, "desc"),)
         for record in caller.store.storage.find(place.cls, place.scope, where, newest, request.limit):

@@ -93,7 +93,7 @@ def is_failed(operation: Operation[Any, Any], result: Json) -> bool:
 
 
 def _print_retrieved(result: Json, request: Json) -> None:
-    if not result["prompt"] and (result.get("stable_block") or {}).get("text"):
+    if not result["prompt"] and result.get("stable_block") is not None:
         say("Nothing that this session was not shown already is relevant to this task.")
     elif not result["total_items"]:
         say("No relevant memories are stored for this task yet.")

@@ -53,7 +53,7 @@ class DailyTool:
 def _retrieved(found: Retrieved) -> str:
     """The prompt, and where benefit is measured the retrieval_id; a model cannot be sent an empty text."""
     why = found.degraded or found.hint
-    nothing = NOTHING if found.stable_block is None or not found.stable_block.text else NOTHING_NEW
+    nothing = NOTHING if found.stable_block is None else NOTHING_NEW
     text = found.prompt or (f"{nothing} ({why})" if why else nothing)
     return text if found.retrieval_id is None else f"{text.rstrip()}\n\nretrieval_id: {found.retrieval_id}"
 

@@ -8,6 +8,7 @@ from agent_framework import Content, InMemoryHistoryProvider, Message
 from alma import ALMA
 from alma.errors import ValidationError
 from alma.integration.agent_framework import ALMAContextProvider, ALMAHistoryProvider
+from alma.model.governance import BenefitTrial
 
 SAID = [
     Message("user", ["Where is my order?"]),
@@ -53,3 +54,14 @@ def test_the_context_names_what_is_known_and_nothing_else(alma: ALMA) -> None:
         context = Context(text)
         asyncio.run(provider.before_run(agent=None, session=None, context=context, state={}))
         assert ("peanuts" in "".join(context.added)) is knows
+
+
+def test_tools_and_the_next_prompt_say_how_a_task_went(measured: ALMA) -> None:
+    task = "Deploy the billing service to the cluster"
+    measured.retrieve(task, "helena")
+    provider = ALMAHistoryProvider(measured, agent="helena")
+    ended = Content.from_function_result("call_1", result="failed", exception="exit code 1")
+    for said in (Message("user", [task]), Message("tool", [ended]), Message("user", ["Thanks, it works now!"])):
+        asyncio.run(provider.save_messages("s1", [said], state={}))
+    (trial,) = measured.storage.find(BenefitTrial, measured.scope())
+    assert {name: each["success"] for name, each in trial.signals.items()} == {"exit-status": False, "thanks": True}

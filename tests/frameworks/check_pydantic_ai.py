@@ -6,11 +6,12 @@ import pytest
 from pydantic_ai import Agent
 from pydantic_ai.conversation import Conversation
 from pydantic_ai.conversation_store import ConversationConflict, InMemoryConversationStore
-from pydantic_ai.messages import ModelResponse, TextPart
+from pydantic_ai.messages import ModelRequest, ModelResponse, TextPart, ToolCallPart, ToolReturnPart, UserPromptPart
 from pydantic_ai.models.function import FunctionModel
 
 from alma import ALMA
 from alma.integration.pydantic_ai import ALMAConversationStore
+from alma.model.governance import BenefitTrial
 
 AGENT = Agent(FunctionModel(lambda messages, info: ModelResponse(parts=[TextPart(f"answer {len(messages)}")])))
 
@@ -58,3 +59,26 @@ def test_conversations_go_on_in_the_next_process_found_and_masked(alma: ALMA, op
     assert asyncio.run(use())[0] == "I live in Lisbon, my password: [redacted:password]"
     (found, *_) = alma.journal.search("Where do you live?", alma.scope()).memories
     assert (found.title, found.source_tool, found.source_agent) == ("user", "pydantic-ai", "helena")
+
+
+def test_tools_and_the_next_prompt_say_how_a_task_went(measured: ALMA) -> None:
+    async def use() -> None:
+        store, task = ALMAConversationStore(measured, agent="helena"), "Deploy the billing service to the cluster"
+        measured.retrieve(task, "helena")
+        failed = ToolReturnPart("deploy", "exit code 1", tool_call_id="c1", outcome="failed")
+        asked, called = UserPromptPart(task), ToolCallPart("deploy", {}, tool_call_id="c1")
+        history = [
+            ModelRequest([asked]),
+            ModelResponse([called]),
+            ModelRequest([failed]),
+            ModelResponse([TextPart("No")]),
+        ]
+        known = Conversation(conversation_id="c1", messages=history)
+        await store.save(await AGENT.run("That is wrong, it does not work.", conversation=known))
+
+    asyncio.run(use())
+    (trial,) = measured.storage.find(BenefitTrial, measured.scope())
+    assert {name: each["success"] for name, each in trial.signals.items()} == {
+        "exit-status": False,
+        "correction": False,
+    }

@@ -23,3 +23,11 @@ def open_memory(tmp_path: Path) -> Iterator[OpenMemory]:
 @pytest.fixture
 def alma(open_memory: OpenMemory) -> ALMA:
     return open_memory()
+
+
+@pytest.fixture
+def measured(tmp_path: Path) -> Iterator[ALMA]:
+    """A memory that measures the benefit of its memories, with a fact about billing."""
+    with ALMA.quickstart(tmp_path / "measured.db", "shop", benefit={"withhold": 1e-9}) as memory:
+        memory.add_domain_knowledge("helena", "billing", "The billing service deploys to the cluster")
+        yield memory

@@ -106,6 +106,6 @@ def _item(message: Message) -> Item:
     role = str(payload["role"])
     text = message.text if role in ("user", "assistant", "system") else said_in(payload.get("contents"))
     said = role in ("user", "assistant") and bool(message.text)
-    results = [content for content in payload.get("contents", ()) if content.get("type") == "function_result"]
-    succeeded = not any(content.get("exception") for content in results) if results else None
+    results = [content for content in message.contents if content.type == "function_result"]
+    succeeded = not any(content.exception for content in results) if results else None
     return Item(payload, role, text, said=said, trusted=role != "tool" and not results, succeeded=succeeded)

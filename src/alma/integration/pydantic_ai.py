@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from alma.errors import MissingDependencyError, NotFoundError
 from alma.integration.documents import Change, Document, Documents, Reader
+from alma.integration.signals import TaskSignals, Told
 
 try:
     from pydantic_ai.conversation_store import (
@@ -29,6 +30,7 @@ __all__ = ["ALMAConversationStore"]
 _RECORDS: TypeAdapter[ConversationRecord] = TypeAdapter(ConversationRecord)
 _ENTRIES: TypeAdapter[ConversationEntry] = TypeAdapter(ConversationEntry)
 _SAID = ("user-prompt", "text")
+_MOST_ENTRIES_READ = 50
 
 
 class ALMAConversationStore(ConversationStore):
@@ -40,6 +42,7 @@ class ALMAConversationStore(ConversationStore):
 
     def __init__(self, alma: ALMA, *, user_id: str | None = None, agent: str | None = None) -> None:
         self._documents = Documents(alma, "pydantic-ai", "conversation", user_id=user_id, agent=agent)
+        self._signals = TaskSignals(alma, agent)
 
     async def read_record(self, conversation_id: str) -> ConversationRecord | None:
         path = ("record", conversation_id)
@@ -72,6 +75,15 @@ class ALMAConversationStore(ConversationStore):
             return Change(None, [*made, kept])
 
         await asyncio.to_thread(self._documents.change, write)
+        if self._signals.are_used:
+            await asyncio.to_thread(self._observe, new_entries)
+
+    def _observe(self, entries: Sequence[ConversationEntry]) -> None:
+        """Store what new entries tell about the task that the user named before them."""
+        told = [each for entry in entries for each in _told(_ENTRIES.dump_python(entry, mode="json"))]
+        before = entries[0].parent_id if entries else None
+        task = self._documents.read(lambda reader: _last_prompt(reader, before))
+        self._signals.observe(told, task)
 
     async def delete_record(self, conversation_id: str, *, expected_revision: str) -> None:
         def delete(reader: Reader) -> Change[None]:
@@ -118,6 +130,32 @@ def _entry_document(entry: ConversationEntry) -> Document:
     text = "\n".join(_text(part["content"]) for part in parts).strip()
     speaker = "user" if payload["message"].get("kind") == "request" else "assistant"
     return Document(("entry", entry.id), payload, [text or f"({speaker})"], embed=bool(text), title=speaker)
+
+
+def _told(entry: Mapping[str, Any]) -> Iterator[Told]:
+    """What an entry tells about a task: the prompts of the user, and which calls of tools failed."""
+    for part in entry["message"]["parts"]:
+        kind = part.get("part_kind")
+        if kind == "user-prompt":
+            yield Told(_text(part["content"]))
+        elif kind == "tool-return":
+            yield Told(succeeded={"success": True, "failed": False}.get(part.get("outcome")))
+        elif kind == "retry-prompt" and part.get("tool_name"):
+            yield Told(succeeded=False)
+
+
+def _last_prompt(reader: Reader, entry_id: str | None) -> str:
+    """What the user said last, up to an entry."""
+    for _ in range(_MOST_ENTRIES_READ):
+        path = ("entry", entry_id or "")
+        found = reader.get([path]).get(path) if entry_id is not None else None
+        if found is None:
+            return ""
+        prompts = [each.prompt for each in _told(found.payload) if each.prompt]
+        if prompts:
+            return prompts[-1]
+        entry_id = found.payload["parent_id"]
+    return ""
 
 
 def _text(content: Any) -> str:

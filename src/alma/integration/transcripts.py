@@ -7,7 +7,6 @@ text of the memory, by which ALMA's own search finds it.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -15,9 +14,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from alma import clock
-from alma.benefit.signals import EXIT_STATUS, Signal, reaction_to
 from alma.core import checked_memory
-from alma.errors import ALMAError, NotFoundError
+from alma.integration.signals import TaskSignals, Told
 from alma.memory.sessions import created
 from alma.model.common import LONGEST_TEXT, checked_name
 from alma.model.fields import LONGEST_NAME, JsonObject, Refused, canonical_json
@@ -32,8 +30,6 @@ from alma.storage.base import Transaction
 
 if TYPE_CHECKING:
     from alma.core import ALMA
-
-_log = logging.getLogger("alma.integration")
 
 CONVERSATION = "conversation"
 # fmt: off
@@ -71,9 +67,9 @@ class Item:
     succeeded: bool | None = None
 
     @property
-    def is_prompt(self) -> bool:
-        """Whether a user says it."""
-        return self.speaker in _PEOPLE and self.trusted
+    def told(self) -> Told:
+        """What it tells about a task."""
+        return Told(self.text if self.speaker in _PEOPLE and self.trusted else "", self.succeeded)
 
 
 class Transcript:
@@ -104,6 +100,7 @@ class Transcript:
         self._metadata = dict(names)
         self._parent = parent
         self._by = Attribution(user_id=user_id, agent=agent)
+        self._signals = TaskSignals(alma, agent)
         self.session_id = session_key(framework, alma.project_id, self._names.values())
         self._scope = Scope(project_id=alma.project_id, session_id=self.session_id)
 
@@ -145,10 +142,9 @@ class Transcript:
             return added
 
         if items or also is not None:
-            before = self._last_prompt() if self._is_measured and any(map(_tells, items)) else ""
+            task = self._last_prompt() if self._signals.are_used else ""
             added = self._storage.write(add, self._by)
-            if self._is_measured:
-                self._observe(added, before)
+            self._signals.observe([each.told for each in added], task)
 
     def pop(self) -> JsonObject | None:
         """Take the last item out of the conversation; it can be restored until it is purged."""
@@ -172,42 +168,12 @@ class Transcript:
 
         self._storage.write(clear, self._by)
 
-    # ------------------------------------------------------------------ signals
-
-    @property
-    def _is_measured(self) -> bool:
-        return self._by.agent is not None and self._alma.benefit.is_used
+    # ------------------------------------------------------------------ internals
 
     def _last_prompt(self) -> str:
-        """What the user said last, which is the task at hand."""
         where = And(self._kept(), In("title", _PEOPLE), Compare("memory_type", "eq", CONVERSATION))
         last = self._storage.find(Memory, self._scope, where, _LATEST_FIRST, 1)
         return last[0].content if last else ""
-
-    def _observe(self, items: Sequence[Item], task: str) -> None:
-        """Store what these items say about the tasks that the agent retrieved memories for."""
-        for item in items:
-            signal = None
-            if item.is_prompt:
-                signal = reaction_to(task, item.text) if task else None
-            elif item.succeeded is not None:
-                signal = Signal(EXIT_STATUS, item.succeeded)
-            if signal is not None and task:
-                self._note(signal, task)
-            task = item.text if item.is_prompt else task
-
-    def _note(self, signal: Signal, task: str) -> None:
-        try:
-            self._alma.benefit.observe(
-                signal.name, signal.success, agent=str(self._by.agent), project_id=self._alma.project_id, task=task
-            )
-        except NotFoundError:
-            pass  # The agent retrieved nothing for this task.
-        except ALMAError as exc:
-            # A conversation is stored without its signals.
-            _log.warning("a signal was not stored", extra={"error": str(exc)})
-
-    # ------------------------------------------------------------------ internals
 
     @property
     def _own(self) -> Scope:
@@ -343,10 +309,6 @@ def restored(kept: JsonObject) -> JsonObject:
 
 def _payload(memory: Memory) -> JsonObject:
     return restored(memory.content_json or {})
-
-
-def _tells(item: Item) -> bool:
-    return item.is_prompt or item.succeeded is not None
 
 
 def _is_conversation(memory: Memory) -> bool:

@@ -99,6 +99,8 @@ def _print_retrieved(result: Json, request: Json) -> None:
         say("No relevant memories are stored for this task yet.")
     else:
         say(result["prompt"])
+    if result.get("retrieval_id"):
+        say(f"retrieval_id: {result['retrieval_id']}")
     if result.get("explanations"):
         say("")
         _print_explanations(result)

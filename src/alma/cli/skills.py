@@ -65,7 +65,9 @@ def export_command(
     if as_json:
         show_json({"path": str(path), "files": [str(file) for file in places], "lessons": lessons})
     elif not lessons:
-        say(f"no lesson is {least} yet; see  alma learning --help  for how lessons are confirmed")
+        say(
+            f"no lesson is {least} yet: that takes successes with different tasks and in different sessions; see --least"
+        )
     else:
         say(f"{len(lessons)} lesson(s) written to {path}")
 

@@ -65,9 +65,7 @@ def export_command(
     if as_json:
         show_json({"path": str(path), "files": [str(file) for file in places], "lessons": lessons})
     elif not lessons:
-        say(
-            f"no lesson is {least} yet: that takes successes with different tasks and in different sessions; see --least"
-        )
+        say(f"no lesson is {least} yet: that takes successes on several tasks in several sessions; see --least")
     else:
         say(f"{len(lessons)} lesson(s) written to {path}")
 

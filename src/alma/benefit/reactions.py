@@ -10,13 +10,17 @@ import json
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any
 
 from alma.embeddings.local import LocalEmbedder
 from alma.judge.base import LABELS, StrictJudge
 from alma.judge.default import default_judge
+from alma.lazy import lazy_module
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = lazy_module("numpy")
 
 WEIGHTS = "reactions.json"
 REACTIONS = ("none", "correction", "thanks")

@@ -15,8 +15,7 @@ from alma.lazy import lazy_regex
 
 EXIT_STATUS, TEST_RESULTS = "exit-status", "test-results"
 
-_COMMAND_END = lazy_regex(r"[;
-]")
+_COMMAND_END = lazy_regex(r"[;\n]")
 _PROGRAM_WORDS, _COMMAND_WORDS = 5, 4
 
 

@@ -1,17 +1,16 @@
-"""Whether a new text says what was deleted or rejected: in the same words, or in other words by the judge."""
+"""Detect that a new text repeats a deleted or rejected one: in the same words, or in other words by the judge."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING
 
 from alma.errors import ProviderError
 from alma.judge.base import Judge
 from alma.judge.default import default_judge
+from alma.lazy import lazy_module
 from alma.model.facts import is_fact, stated
 from alma.model.governance import ArchivedRecord
 from alma.model.learning import AntiPattern, Heuristic, Outcome
@@ -25,6 +24,12 @@ from alma.storage.bundles import unpack
 from alma.storage.tombstones import Tombstone, conversations_of, deleted_by_owners, has_tombstones, tombstones_of
 from alma.text.prose import is_prose, signs_and_tense
 from alma.text.tokens import terms
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+else:
+    np = lazy_module("numpy")
 
 _log = logging.getLogger("alma.ingest")
 

@@ -269,6 +269,8 @@ def test_confidence_grows_and_shrinks_with_each_outcome(memory: ALMA) -> None:
 def test_a_learning_curve_counts_each_agent(month: ALMA) -> None:
     curves = do(month, "learning_curve", until="2026-04-01T00:00:00Z", days=40)
     assert sum(each["tried"] for each in curves["agents"]) == curves["overall"]["tried"]
+    alone = do(month, "learning_curve", until="2026-04-01T00:00:00Z", days=40, agents=False)
+    assert alone == {"overall": curves["overall"], "agents": [], "hint": ""}
     points = curves["overall"]["points"]
     assert points[-1]["succeeded"] / points[-1]["tried"] > points[0]["succeeded"] / points[0]["tried"]
 

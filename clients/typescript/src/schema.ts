@@ -593,6 +593,8 @@ export interface Curve {
   /** The length of the range, if since is not given. */
   days?: number;
   buckets?: number;
+  /** Also the curve of each agent, of the newest 50,000 outcomes. */
+  agents?: boolean;
 }
 
 export interface Curves {

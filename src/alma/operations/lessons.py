@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from itertools import count, takewhile
+from itertools import count, pairwise, takewhile
 from typing import Any
 
 from pydantic import AwareDatetime, Field
@@ -15,8 +15,10 @@ from alma.errors import NotFoundError, ValidationError
 from alma.learning.lessons import RELATED
 from alma.model.learning import Belief, Heuristic, Outcome, belief_in
 from alma.model.query import And, Compare, Order
+from alma.model.scope import Scope
 from alma.operations.access import Caller, Right
 from alma.operations.base import Hinted, InProject, Name, Operation, Output, operation
+from alma.storage.base import StorageBackend
 
 _ID = "01a1e0a2b81e7fc49d0ec9b96de703e8"
 _MOST_POINTS = 200
@@ -104,6 +106,7 @@ class Curve(InProject):
     until: AwareDatetime | None = Field(None, description="Default: now.")
     days: float = Field(30, gt=0, le=36_500, description="The length of the range, if since is not given.")
     buckets: int = Field(15, ge=1, le=200)
+    agents: bool = Field(True, description="Also the curve of each agent, of the newest 50,000 outcomes.")
 
 
 class AgentCurve(Output):
@@ -126,35 +129,40 @@ def learning_curve(caller: Caller, request: Curve) -> Curves:
     if since >= until:
         raise ValidationError("learning_curve", "since", since, "must be before until")
     scope = caller.project_scope(request.project_id, request.agent)
+    edges = [since + (until - since) * i / request.buckets for i in range(request.buckets + 1)]
+    storage = caller.store.storage
+    overall = _curve(None, [_counted(storage, scope, *pair) for pair in pairwise(edges)], edges)
+    return Curves(overall=overall, agents=_of_agents(storage, scope, edges) if request.agents else [])
+
+
+def _counted(storage: StorageBackend, scope: Scope, since: datetime, until: datetime) -> tuple[int, int]:
+    """How many outcomes there were between two times, and how many of them succeeded."""
     inside = And(Compare("timestamp", "ge", since), Compare("timestamp", "lt", until))
-    rows = caller.store.storage.values(
-        Outcome, ("timestamp", "success", "agent"), scope, inside, _NEWEST, _MOST_OUTCOMES
-    )
-    starts = [since + (until - since) * i / request.buckets for i in range(request.buckets)]
-    by_agent: dict[str, list[tuple[datetime, bool]]] = {}
+    tried = storage.count(Outcome, scope, inside)
+    return tried, storage.count(Outcome, scope, And(inside, Compare("success", "eq", True))) if tried else 0
+
+
+def _of_agents(storage: StorageBackend, scope: Scope, edges: Sequence[datetime]) -> list[AgentCurve]:
+    """The curves of the agents with the most outcomes."""
+    inside = And(Compare("timestamp", "ge", edges[0]), Compare("timestamp", "lt", edges[-1]))
+    rows = storage.values(Outcome, ("timestamp", "success", "agent"), scope, inside, _NEWEST, _MOST_OUTCOMES)
+    by_agent: dict[str, list[list[int]]] = {}
     for at, success, agent in rows:
-        by_agent.setdefault(agent, []).append((at, success))
-    most = sorted(by_agent, key=lambda agent: -len(by_agent[agent]))[:_MOST_AGENTS]
-    return Curves(
-        overall=_curve(None, [(at, success) for at, success, _ in rows], starts),
-        agents=[_curve(agent, by_agent[agent], starts) for agent in most],
-    )
-
-
-def _curve(agent: str | None, outcomes: Sequence[tuple[datetime, bool]], starts: Sequence[datetime]) -> AgentCurve:
-    counts = [[0, 0] for _ in starts]
-    for at, success in outcomes:
-        part = counts[bisect_right(starts, at) - 1]
+        part = by_agent.setdefault(agent, [[0, 0] for _ in edges[1:]])[bisect_right(edges, at) - 1]
         part[0] += 1
         part[1] += success
+    most = sorted(by_agent, key=lambda agent: -sum(tried for tried, _ in by_agent[agent]))[:_MOST_AGENTS]
+    return [_curve(agent, by_agent[agent], edges) for agent in most]
+
+
+def _curve(agent: str | None, counts: Sequence[Sequence[int]], starts: Sequence[datetime]) -> AgentCurve:
     points = [
         _point(start, Belief(good, tried - good), tried, good)
-        for start, (tried, good) in zip(starts, counts, strict=True)
+        for start, (tried, good) in zip(starts, counts, strict=False)
         if tried
     ]
-    return AgentCurve(
-        agent=agent, tried=len(outcomes), succeeded=sum(success for _, success in outcomes), points=points
-    )
+    tried, succeeded = (sum(each) for each in zip(*counts, strict=True))
+    return AgentCurve(agent=agent, tried=tried, succeeded=succeeded, points=points)
 
 
 # ---------------------------------------------------------------------- contradictions

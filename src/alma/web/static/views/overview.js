@@ -31,7 +31,7 @@ const Tiles = ({ data }) => html`<div class="tiles">${KINDS.filter((kind) => kin
     <span class=${`small k-${kind}`}>${s.kinds[kind]}</span><b>${number(data.totals[kind])}</b><small>+${number(data.counts[kind].reduce((a, b) => a + b, 0))} ${s.overview.inRange}</small></a>`)}</div>`;
 
 function Success({ projectId, range, asOf, can }) {
-  const curve = useCall(can("learning_curve") ? "learning_curve" : null, { project_id: projectId, days: range, until: asOf });
+  const curve = useCall(can("learning_curve") ? "learning_curve" : null, { project_id: projectId, days: range, until: asOf, agents: false });
   return html`<${Result} of=${curve} empty=${[(data) => !data.overall.points.length, html`<${Empty} title=${s.lessons.nothing}>${s.lessons.nothingWhy}<//>`]}>${(data) => html`
     <${Shares} label=${s.overview.successOf} points=${data.overall.points.map((each) => ({ ...each, value: each.expected, note: s.overview.succeeded(each.succeeded, each.tried) }))} />`}<//>`;
 }

@@ -60,6 +60,8 @@ def _run() -> int:
         return _serve_mcp(sys.argv[2:])
     # Importing creates many objects and no garbage.
     gc.disable()
+    # To find plugins, pydantic reads the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     if sys.argv[1:2] == ["hook"] and "--help" not in sys.argv:
         # A hook has a tenth of a second.
         from alma.hooks.command import main as hook

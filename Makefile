@@ -45,7 +45,7 @@ contracts: $(VENV)/.installed-dev ## check which package may import which
 	$(BIN)/lint-imports
 
 tests: $(VENV)/.installed-dev ## run all tests; what fails is run once more, and the summary names it as RERUN
-	$(PYTEST) --reruns 1
+	$(PYTEST) --reruns 1 -r aR
 
 test-integrations: $(VENV)/bin/python ## test what plugs into large frameworks, each in its own environment (ONLY="crewai strands" chooses)
 	$(BIN)/python tests/frameworks/run.py $(ONLY)

@@ -141,6 +141,7 @@ class KindStatements:
         self._values_of = attrgetter(*self.columns)
         fields = [spec.by_name[name] for name in self.columns]
         self._encoder_of = tuple(map(dialect.encoder, fields))
+        self._encoder_by = dict(zip(self.columns, self._encoder_of, strict=True))
         encoders = ((i, self._encoder_of[i], _EMPTY.get(field.type)) for i, field in enumerate(fields))
         self._encoders = tuple((i, encode, empty) for i, encode, empty in encoders if encode is not None)
         self._json = frozenset(i for i, field in enumerate(fields) if field.type is FieldType.JSON)
@@ -175,6 +176,11 @@ class KindStatements:
             if value is not None:
                 values[i] = encode(value) if value or empty is None else empty
         return {name: value for name, value in zip(self.columns, values, strict=True) if value is not None}
+
+    def filled_values(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The same of values that are not a record yet."""
+        encoded = ((name, value, self._encoder_by.get(name)) for name, value in values.items() if value is not None)
+        return {name: value if encode is None else encode(value) for name, value, encode in encoded}
 
     def changes(self, record: Record, previous: Record) -> dict[str, Any]:
         """The encoded columns of a record that have changed."""

@@ -13,12 +13,13 @@ from typing import Any
 
 from alma.errors import StorageError
 from alma.model.fields import FieldType
-from alma.model.governance import Attribution
+from alma.model.governance import Attribution, AuditEvent
 from alma.model.kinds import kind_named
 from alma.model.memory import ChangeType
 from alma.model.query import Predicate
 from alma.model.record import Record, RecordSpec
 from alma.model.vector import Vector
+from alma.storage.audit import following, statement
 from alma.storage.feed import OWNERS, FoundVector, StoredVector, VectorFeed, VectorQuery, changes_owner
 from alma.storage.migrations.base import HISTORY_TABLE
 from alma.storage.nearest import nearest
@@ -239,6 +240,14 @@ class SQLiteBackend(SqlBackend):
         inserted = self._connection.execute(writing(self.names.table(spec), tuple(row)), tuple(row.values()))
         if spec.text:
             self._index_words(spec, [inserted.lastrowid or 0], records)
+
+    def append_event(self, event: Mapping[str, Any]) -> bool:
+        head = following(self.chains.take(), statement(event))
+        row = self.dialect.kind(AuditEvent.spec).filled_values(event)
+        row |= {"chain": head.chain, "chain_position": head.length, "chain_hash": head.hash}
+        self._connection.execute(writing(self.names.table(AuditEvent.spec), tuple(row)), tuple(row.values()))
+        self.chains.move(head)
+        return True
 
     def _insert_many(self, spec: RecordSpec, records: Sequence[Record]) -> None:
         table, columns = self.names.table(spec), self.dialect.kind(spec).filled(records)

@@ -23,7 +23,7 @@ from alma.judge.base import Judge
 from alma.learning.contradictions import with_contradictions, with_sources
 from alma.learning.lessons import HeuristicEvidence, evidence_of
 from alma.learning.lifecycle import DEFAULT_INTERVAL_SECONDS, Expiry
-from alma.learning.maturity import standing_lessons, with_maturity
+from alma.learning.maturity import MaturityNotes, standing_lessons
 from alma.learning.protocols import Execution, Learned, LearningProtocol
 from alma.learning.pruning import ForgettingEngine, Forgotten
 from alma.learning.recommendation import Assessed, Recommendation
@@ -158,6 +158,7 @@ class ALMA(GeneralMemories, Closeable):
         self.retrieval.evidence_half_life_days = self.learning.extractor.half_life_days
         get_emitter().watch(storage)
         self._log_reads = log_reads
+        self._maturity = MaturityNotes(self.storage)
         self._expiry_interval_seconds = expiry_interval_seconds
         self._expiry: Expiry | None = None
         self._is_borrowed = False
@@ -470,7 +471,7 @@ class ALMA(GeneralMemories, Closeable):
             memories_within=memories_within,
             weak=weak,
         )
-        found = with_maturity(self.storage, with_sources(with_contradictions(retrieved)))
+        found = self._maturity.added_to(with_sources(with_contradictions(retrieved)))
         key, standing, known = None, None, frozenset[str]()
         if isinstance(already_shown, Mapping):
             found, known = without_shown(found, already_shown), frozenset(already_shown)

@@ -158,6 +158,7 @@ def _is_established(known: Confirmation, tuning: MaturityTuning) -> bool:
 _FIELDS = ("lesson_id", "success", "task_description", "timestamp", "agent", "metadata")
 _OLDEST_FIRST = (Order("timestamp"), Order("id"))
 _MOST_LESSONS, _MOST_WARNINGS, _MOST_READ = 8, 5, 40
+_MOST_CACHED = 1_000
 
 
 def confirmations(storage: StorageBackend, rules: Sequence[Heuristic]) -> dict[str, Confirmation]:
@@ -216,19 +217,36 @@ def _unstored(rule: Heuristic, stored: int) -> Confirmation | None:
     return Confirmation(state, won=share * gone, lost=(1 - share) * gone)
 
 
-def with_maturity(storage: StorageBackend, found: MemorySlice) -> MemorySlice:
-    """The slice, in which a note says of each rule how far it is confirmed, unless it is provisional."""
-    known = confirmations(storage, [rule for rule in found.heuristics if rule.occurrence_count > 1])
-    notes = {key: str(each) for key, each in known.items() if each.state is not Maturity.PROVISIONAL}
-    if not notes:
-        return found
-    explanations = {
-        key: replace(each, notes=(*each.notes, notes[each.id]))
-        if each.kind == Heuristic.spec.kind and each.id in notes
-        else each
-        for key, each in found.explanations.items()
-    }
-    return replace(found, explanations=explanations)
+class MaturityNotes:
+    """Notes in a slice how far its rules are confirmed; what was read is cached until the store changes."""
+
+    def __init__(self, storage: StorageBackend) -> None:
+        self._storage = storage
+        self._cached: tuple[str, dict[str, str]] = ("", {})
+
+    def added_to(self, found: MemorySlice) -> MemorySlice:
+        """The slice with a note for each rule that is not provisional."""
+        rules = [rule for rule in found.heuristics if rule.occurrence_count > 1]
+        notes = self._notes(rules) if rules else {}
+        explanations = {
+            key: replace(each, notes=(*each.notes, notes[each.id]))
+            if each.kind == Heuristic.spec.kind and notes.get(each.id)
+            else each
+            for key, each in found.explanations.items()
+        }
+        return replace(found, explanations=explanations) if notes else found
+
+    def _notes(self, rules: Sequence[Heuristic]) -> Mapping[str, str]:
+        generation = self._storage.generation()
+        cached_for, known = self._cached
+        if cached_for != generation or len(known) > _MOST_CACHED:
+            known = {}
+        missing = [rule for rule in rules if rule.id not in known]
+        if missing:
+            read = confirmations(self._storage, missing).items()
+            known = {**known, **{key: "" if each.state is Maturity.PROVISIONAL else str(each) for key, each in read}}
+            self._cached = generation, known
+        return known
 
 
 def established(storage: StorageBackend, scope: Scope, most: int | None = None) -> list[tuple[Heuristic, Confirmation]]:

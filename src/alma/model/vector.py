@@ -23,8 +23,17 @@ class Vector(Sequence[float]):
     one-dimensional array, and equals any sequence of the same floats.
     """
 
-    __slots__ = ("_floats",)
+    __slots__ = ("_data", "_floats")
     _floats: array[float]
+    _data: bytes
+
+    def __getattr__(self, name: str) -> Any:
+        # Only of packed vectors, most of which are read with their record and never used.
+        if name != "_floats":
+            raise AttributeError(f"a vector has no {name}")
+        whole = struct.unpack(f"<{len(self._data) // 2}hb", self._data)[:-1]
+        self._floats = array("f", [number / _ONE for number in whole])
+        return self._floats
 
     def __init__(self, values: Any) -> None:
         self._floats = values._floats if isinstance(values, Vector) else _single_precision(values)
@@ -66,8 +75,7 @@ class Vector(Sequence[float]):
         if len(data) % 2 == 0:
             return cls.from_bytes(data)
         vector = cls.__new__(cls)
-        whole = struct.unpack(f"<{len(data) // 2}hb", data)[:-1]
-        vector._floats = array("f", [number / _ONE for number in whole])
+        vector._data = data
         return vector
 
     def __len__(self) -> int:

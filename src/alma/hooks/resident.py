@@ -137,14 +137,21 @@ def answering_hooks(alma: ALMA, config: str | Path | None, store: str | None, pr
         yield
         return
     listener = HookListener(alma, place)
+    # In the background: the service answers other requests while the models are loaded.
+    starting = threading.Thread(target=_start, args=(listener,), name="alma-hooks-start", daemon=True)
+    starting.start()
+    try:
+        yield
+    finally:
+        starting.join()
+        listener.close()
+
+
+def _start(listener: HookListener) -> None:
     try:
         listener.start()
     except OSError as exc:
         _log.warning("hooks are not answered by this service", extra={"reason": str(exc)})
-    try:
-        yield
-    finally:
-        listener.close()
 
 
 @contextmanager

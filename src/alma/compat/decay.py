@@ -25,7 +25,7 @@ class DecayFunction(decay.Decay):
 
     @abstractmethod
     def compute_decay(self, days_since_validation: float) -> float:
-        """What is left after so many days."""
+        """The value after this many days."""
 
     @abstractmethod
     def get_name(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -141,8 +141,10 @@ def _deleted(tx: Transaction, cls: type[Record], ids: Sequence[str]) -> Iterator
 
 def _ranked(record: Record, vector: object, known: Sequence[Known]) -> Iterator[tuple[float, Record]]:
     unit = _unit(vector) if isinstance(vector, Vector) else None
+    said = compared_text(record)
+    signs, words = signs_and_tense(said), set(terms(said))
     for each, vectors in known:
-        if not _may_say_the_same(record, each):
+        if not _may_say_the_same(record, signs, each):
             continue
         if isinstance(record, Outcome) or record.key == each.key:
             yield 1.0, each
@@ -150,16 +152,16 @@ def _ranked(record: Record, vector: object, known: Sequence[Known]) -> Iterator[
             cosine = max(float(_unit(own) @ unit) for own in vectors if len(own) == len(unit))
             if cosine >= _LEAST_COSINE:
                 yield cosine, each
-        elif (shared := _shared_words(record, each)) >= _LEAST_SHARED:
+        elif (shared := _shared_words(words, each)) >= _LEAST_SHARED:
             yield shared, each
 
 
-def _may_say_the_same(record: Record, known: Record) -> bool:
+def _may_say_the_same(record: Record, signs: object, known: Record) -> bool:
     if isinstance(record, Outcome) and isinstance(known, Outcome):
         # An outcome is an event: only what is said of the same conversation can be the same one.
         is_same_event = not set(conversations_of(record)).isdisjoint(conversations_of(known))
         return is_same_event and record.success == known.success
-    return signs_and_tense(compared_text(record)) == signs_and_tense(compared_text(known))
+    return signs_and_tense(compared_text(known)) == signs
 
 
 def compared_text(record: Record) -> str:
@@ -176,8 +178,8 @@ def compared_text(record: Record) -> str:
     return said if is_prose(said) else ""
 
 
-def _shared_words(one: Record, other: Record) -> float:
-    words, others = set(terms(compared_text(one))), set(terms(compared_text(other)))
+def _shared_words(words: Set[str], other: Record) -> float:
+    others = set(terms(compared_text(other)))
     return len(words & others) / len(words | others) if words | others else 0.0
 
 
